@@ -5,7 +5,7 @@
 
 #include "wire/buffer.h"
 #include "wire/record.h"
-#include "wire/ring.h"
+#include "wire/rings/ring.h"
 
 namespace longwire::wire {
 namespace {

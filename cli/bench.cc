@@ -13,7 +13,7 @@
 
 #include "cli/connect.h"
 #include "cli/text.h"
-#include "server/daemon/paths.h"
+#include "server/daemon/settings/paths.h"
 #include "wire/number.h"
 
 namespace longwire::cli {

@@ -6,7 +6,7 @@
 #include <cstdio>
 
 #include "cli/options.h"
-#include "server/daemon/paths.h"
+#include "server/daemon/settings/paths.h"
 
 namespace longwire::cli {
 namespace {

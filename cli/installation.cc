@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "base/environment.h"
-#include "server/daemon/paths.h"
+#include "server/daemon/settings/paths.h"
 #include "wire/versions.h"
 
 namespace longwire::cli {

@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include "base/environment.h"
-#include "server/daemon/paths.h"
+#include "server/daemon/settings/paths.h"
 #include "wire/client_settings.h"
 
 namespace longwire::cli {

@@ -14,7 +14,7 @@
 #include "cli/program_environment.h"
 #include "cli/program_notice.h"
 #include "link/certificates/address.h"
-#include "server/daemon/paths.h"
+#include "server/daemon/settings/paths.h"
 
 namespace longwire::cli {
 namespace {

@@ -11,7 +11,7 @@ struct Options {
   // kernels of 21 ms, as the measured best-effort load has, still drain within four lengths.
   Time turn_length = std::chrono::milliseconds(10);
   // If a turn's work has not drained after this number of turn lengths, the next gate opens anyway.
-  // longwired sets more (server/daemon/terms.cc).
+  // longwired sets more (server/daemon/sessions/terms.cc).
   uint32_t drain_lengths = 4;
   // How long latency-critical work may keep a turn's gate closed, all interruptions of that turn
   // together. So best-effort gates are open a part turn_length / (turn_length + max_wait) of the

@@ -8,8 +8,8 @@
 #include <functional>
 #include <vector>
 
-#include "wire/ring.h"
-#include "wire/segment.h"
+#include "wire/rings/ring.h"
+#include "wire/rings/segment.h"
 
 namespace longwire::wire {
 namespace {

@@ -21,7 +21,7 @@ inline constexpr std::string_view kGuards[] = {
     "authority",  // secrets for other authorities: link/certificates/signer_client.cc
     "between",  // work between a copy and the free behind it: client-shim/session/deferred_call.cc
     "bounds",   // a frame larger than a batch: link/transport/relay_end.cc
-    "certificate",     // clients without a valid certificate: server/daemon/server_credentials.cc
+    "certificate",     // clients without a valid certificate: daemon/settings/server_credentials.cc
     "charges",         // memory that the driver allocates: server/keeper/charges.cc
     "compile_tenant",  // kernels compiled for another tenant: server/warden/compile_cache.cc
     "config_checks",   // settings that do not fit together: server/config/checks.cc
@@ -32,7 +32,7 @@ inline constexpr std::string_view kGuards[] = {
     "handles",         // ids that the session does not have: worker/calls/call_context.cc
     "host_memory",     // host memory without end: server/worker/support/host_memory.cc
     "host_segment",    // a copy outside a session's pinned memory: worker/transfer/host_segment.cc
-    "identity",        // another identity that has a session's token: server/daemon/session.cc
+    "identity",        // another identity that has a session's token: daemon/sessions/session.cc
     "image_digest",    // an image that is not what it was: server/images/image_files.cc
     "image_limits",    // images without end: server/images/image_store.cc
     "image_owner",     // a tenant that asks for another's image: server/images/image_store.cc
@@ -45,7 +45,7 @@ inline constexpr std::string_view kGuards[] = {
     "peer",            // programs of other users at a local socket: wire/socket.cc
     "quota",           // more memory than a tenant may have: server/keeper/main.cc
     "quota_bytes",     // more bytes in flight than a tenant may have: worker/transfer/in_flight.h
-    "quota_sessions",  // more sessions than a tenant may have: server/daemon/session_table.cc
+    "quota_sessions",  // more sessions than a tenant may have: daemon/sessions/session_table.cc
     "range_check",     // a kernel's access outside of device memory: softgpu/engine/memory/arena.cc
     "removal",         // sessions whose right has ended: server/daemon/access/removals.cc
     "resources",       // parts of a device that were not given: worker/process/given_resources.cc
@@ -56,7 +56,7 @@ inline constexpr std::string_view kGuards[] = {
     "shared_tokens",   // tokens without end: server/keeper/sharing/shared_chunks.cc
     "sizes",           // a copy's bytes outside its announced range: worker/transfer/transfers.cc
     "start_only",      // a reload that changes what needs a restart: server/config/reload.cc
-    "token",           // clients that resume a session of others: server/daemon/token.cc
+    "token",           // clients that resume a session of others: server/daemon/settings/token.cc
     "unordered",       // writes to a remap copy's source: client-shim/copy/remap_copies.cc
     "waiting",         // one party that takes all room: server/admission/capacity.cc
     "watchdog",        // a daemon that no longer answers: server/daemon/notify.cc

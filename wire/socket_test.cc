@@ -7,7 +7,7 @@
 
 #include <filesystem>
 
-#include "wire/ring.h"
+#include "wire/rings/ring.h"
 
 namespace longwire::wire {
 namespace {

@@ -1,7 +1,7 @@
 // Versions of the protocol. In a handshake each side names the range of versions that it speaks,
 // and both choose the newest common one. One number covers everything that our processes send to
 // each other: openings and views (wire/open.h, wire/view.h), the records and frames behind an
-// opening, and the packets between daemon, warden, keepers and workers (server/keeper/hello.h).
+// opening, and the packets between daemon, warden, keepers and workers (server/protocol/hello.h).
 // docs/versions.md says which versions can be mixed, and how to add one.
 #pragma once
 

@@ -20,7 +20,7 @@
 #include "link/certificates/enrolment.h"
 #include "link/certificates/pem_files.h"
 #include "server/config/config.h"
-#include "server/daemon/paths.h"
+#include "server/daemon/settings/paths.h"
 #include "wire/number.h"
 #include "wire/socket.h"
 

@@ -12,7 +12,7 @@
 #include "client-shim/support/never_destroyed.h"
 #include "wire/disabled_names.h"
 #include "wire/lane.h"
-#include "wire/spinning.h"
+#include "wire/rings/spinning.h"
 #include "wire/switches.h"
 
 namespace longwire::shim {

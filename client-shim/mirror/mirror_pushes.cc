@@ -18,7 +18,7 @@
 #include "client-shim/support/threads.h"
 #include "longwire/calls.h"
 #include "wire/page_delta.h"
-#include "wire/spinning.h"
+#include "wire/rings/spinning.h"
 #include "wire/switches.h"
 
 namespace longwire::shim {

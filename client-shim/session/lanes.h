@@ -15,7 +15,7 @@
 #include "client-shim/session/session.h"
 #include "client-shim/session/slots.h"
 #include "client-shim/session/transfers.h"
-#include "wire/ring.h"
+#include "wire/rings/ring.h"
 
 namespace longwire::shim {
 

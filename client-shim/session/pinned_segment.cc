@@ -9,7 +9,7 @@
 #include "longwire/calls.h"
 #include "mempool/free_ranges.h"
 #include "wire/descriptors.h"
-#include "wire/segment.h"
+#include "wire/rings/segment.h"
 
 namespace longwire::shim {
 namespace {

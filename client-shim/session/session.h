@@ -38,9 +38,9 @@
 #include "wire/limits.h"
 #include "wire/open.h"
 #include "wire/record.h"
-#include "wire/ring.h"
+#include "wire/rings/ring.h"
+#include "wire/rings/spinning.h"
 #include "wire/socket.h"
-#include "wire/spinning.h"
 
 namespace longwire::shim {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "link/transport/frame.h"
-#include "wire/ring.h"
+#include "wire/rings/ring.h"
 
 namespace longwire::transport {
 

@@ -10,7 +10,7 @@
 
 #include "link/transport/frame.h"
 #include "link/transport/message_stream.h"
-#include "wire/ring.h"
+#include "wire/rings/ring.h"
 
 namespace longwire::transport {
 

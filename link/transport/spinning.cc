@@ -4,7 +4,7 @@
 #include <atomic>
 #include <utility>
 
-#include "wire/spinning.h"
+#include "wire/rings/spinning.h"
 
 namespace longwire::transport {
 namespace {

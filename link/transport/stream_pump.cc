@@ -9,7 +9,7 @@
 
 #include "link/transport/codes.h"
 #include "link/transport/spinning.h"
-#include "wire/spinning.h"
+#include "wire/rings/spinning.h"
 
 namespace longwire::transport {
 namespace {

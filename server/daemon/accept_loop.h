@@ -17,8 +17,8 @@
 #include "proto/transport.grpc.pb.h"
 #include "server/daemon/access/revocations.h"
 #include "server/daemon/listener.h"
-#include "server/daemon/server_credentials.h"
-#include "server/daemon/session_table.h"
+#include "server/daemon/sessions/session_table.h"
+#include "server/daemon/settings/server_credentials.h"
 
 namespace longwire::daemon {
 

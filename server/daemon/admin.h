@@ -6,8 +6,8 @@
 
 #include "proto/transport.pb.h"
 #include "server/daemon/access/removals.h"
-#include "server/daemon/peer.h"
-#include "server/daemon/reload.h"
+#include "server/daemon/settings/peer.h"
+#include "server/daemon/settings/reload.h"
 
 namespace longwire::daemon {
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "link/transport/log.h"
-#include "server/daemon/paths.h"
+#include "server/daemon/settings/paths.h"
 
 namespace longwire::daemon {
 namespace {

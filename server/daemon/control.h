@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "server/daemon/access/control_client.h"
-#include "server/daemon/reload.h"
+#include "server/daemon/settings/reload.h"
 #include "wire/socket.h"
 
 namespace longwire::daemon {

@@ -5,9 +5,9 @@
 #include <set>
 
 #include "link/transport/log.h"
-#include "server/daemon/figures.h"
+#include "server/daemon/sessions/figures.h"
+#include "server/daemon/sessions/view.h"
 #include "server/daemon/unary_call.h"
-#include "server/daemon/view.h"
 
 namespace longwire::daemon {
 namespace {

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "proto/transport.pb.h"
-#include "server/daemon/peer.h"
-#include "server/daemon/session_table.h"
+#include "server/daemon/sessions/session_table.h"
+#include "server/daemon/settings/peer.h"
 
 namespace longwire::daemon {
 

@@ -13,8 +13,8 @@
 #include "base/poll_set.h"
 #include "link/transport/codes.h"
 #include "link/transport/log.h"
-#include "server/daemon/paths.h"
-#include "server/daemon/view.h"
+#include "server/daemon/sessions/view.h"
+#include "server/daemon/settings/paths.h"
 #include "wire/guards.h"
 #include "wire/view.h"
 

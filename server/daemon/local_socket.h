@@ -15,7 +15,7 @@
 #include "base/lock_ranks.h"
 #include "base/mutex.h"
 #include "base/poll_set.h"
-#include "server/daemon/session_table.h"
+#include "server/daemon/sessions/session_table.h"
 #include "wire/socket.h"
 
 namespace longwire::daemon {

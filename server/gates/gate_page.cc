@@ -10,7 +10,7 @@
 #include <climits>
 #include <new>
 
-#include "wire/segment.h"
+#include "wire/rings/segment.h"
 
 namespace longwire::gates {
 namespace {

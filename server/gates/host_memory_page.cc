@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <new>
 
-#include "wire/segment.h"
+#include "wire/rings/segment.h"
 
 namespace longwire::gates {
 namespace {

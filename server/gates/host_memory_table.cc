@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "server/keeper/message.h"
+#include "server/protocol/message.h"
 
 namespace longwire::gates {
 

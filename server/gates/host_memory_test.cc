@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "server/gates/host_memory_table.h"
-#include "server/keeper/message.h"
-#include "wire/segment.h"
+#include "server/protocol/message.h"
+#include "wire/rings/segment.h"
 
 namespace longwire::gates {
 namespace {

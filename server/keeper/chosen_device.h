@@ -5,7 +5,7 @@
 #include <string>
 
 #include "server/keeper/device_memory.h"
-#include "server/keeper/protocol.h"
+#include "server/protocol/keeper.h"
 
 namespace longwire::keeper {
 

@@ -23,11 +23,11 @@
 #include "server/keeper/device_memory.h"
 #include "server/keeper/event_log.h"
 #include "server/keeper/host_pool.h"
-#include "server/keeper/protocol.h"
-#include "server/keeper/quota.h"
 #include "server/keeper/sharing/shared_chunks.h"
 #include "server/keeper/swap_policy.h"
 #include "server/keeper/swap_times.h"
+#include "server/ledger/quota.h"
+#include "server/protocol/keeper.h"
 
 namespace longwire::keeper {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "server/keeper/protocol.h"
+#include "server/protocol/keeper.h"
 
 namespace longwire::keeper {
 

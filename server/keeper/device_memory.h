@@ -9,7 +9,7 @@
 
 #include "base/cuda_codes.h"
 #include "server/keeper/host_pool.h"
-#include "server/keeper/protocol.h"
+#include "server/protocol/keeper.h"
 #include "wire/socket.h"
 
 namespace longwire::keeper {

@@ -15,7 +15,7 @@
 #include <span>
 #include <vector>
 
-#include "server/keeper/protocol.h"
+#include "server/protocol/keeper.h"
 
 namespace longwire::keeper {
 

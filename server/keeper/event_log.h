@@ -6,7 +6,7 @@
 #include <deque>
 #include <vector>
 
-#include "server/keeper/protocol.h"
+#include "server/protocol/keeper.h"
 
 namespace longwire::keeper {
 

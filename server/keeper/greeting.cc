@@ -3,8 +3,8 @@
 #include <cstdio>
 
 #include "base/cuda_codes.h"
-#include "server/keeper/hello.h"
 #include "server/keeper/keeper.h"
+#include "server/protocol/hello.h"
 
 namespace longwire::keeper {
 

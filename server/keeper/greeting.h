@@ -1,9 +1,9 @@
-// The keeper's half of its handshakes (server/keeper/hello.h).
+// The keeper's half of its handshakes (server/protocol/hello.h).
 #pragma once
 
 #include <cstdint>
 
-#include "server/keeper/protocol.h"
+#include "server/protocol/keeper.h"
 
 namespace longwire::keeper {
 

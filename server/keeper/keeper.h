@@ -11,12 +11,12 @@
 #include <vector>
 
 #include "base/poll_set.h"
-#include "server/keeper/charge_protocol.h"
 #include "server/keeper/chunk_pool.h"
 #include "server/keeper/drain.h"
-#include "server/keeper/hello.h"
 #include "server/keeper/job_thread.h"
 #include "server/keeper/swaps.h"
+#include "server/protocol/charges.h"
+#include "server/protocol/hello.h"
 #include "wire/socket.h"
 
 namespace longwire::keeper {

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "server/keeper/swap_policy.h"
-#include "server/keeper/swap_protocol.h"
 #include "server/keeper/swap_times.h"
+#include "server/protocol/swap.h"
 
 namespace longwire::keeper {
 

@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "link/certificates/invitation.h"
-#include "server/daemon/paths.h"
+#include "server/daemon/settings/paths.h"
 #include "wire/number.h"
 
 namespace longwire::signer {

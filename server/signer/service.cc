@@ -14,7 +14,7 @@
 
 #include "base/poll_set.h"
 #include "link/transport/log.h"
-#include "server/daemon/paths.h"
+#include "server/daemon/settings/paths.h"
 
 namespace longwire::signer {
 namespace {

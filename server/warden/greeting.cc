@@ -1,8 +1,8 @@
-// The warden's half of its handshakes with the daemon and the keepers (server/keeper/hello.h).
+// The warden's half of its handshakes with the daemon and the keepers (server/protocol/hello.h).
 #include <cstdio>
 
 #include "base/cuda_codes.h"
-#include "server/keeper/hello.h"
+#include "server/protocol/hello.h"
 #include "server/warden/warden.h"
 
 namespace longwire::warden {

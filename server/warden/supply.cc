@@ -5,7 +5,7 @@
 #include <cstdio>
 
 #include "base/cuda_codes.h"
-#include "server/keeper/hello.h"
+#include "server/protocol/hello.h"
 #include "server/warden/warden.h"
 
 namespace longwire::warden {

@@ -13,7 +13,7 @@
 #include "server/warden/service_manager.h"
 #include "wire/driver_variables.h"
 #include "wire/limits.h"
-#include "wire/ring.h"
+#include "wire/rings/ring.h"
 
 namespace longwire::warden {
 namespace {

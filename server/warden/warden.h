@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "base/poll_set.h"
-#include "server/keeper/protocol.h"
-#include "server/keeper/quota.h"
+#include "server/ledger/quota.h"
+#include "server/protocol/keeper.h"
+#include "server/protocol/warden.h"
 #include "server/warden/compile_cache.h"
-#include "server/warden/protocol.h"
 #include "server/warden/spawn.h"
 #include "server/warden/worker_log.h"
 #include "wire/socket.h"

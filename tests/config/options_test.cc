@@ -1,5 +1,5 @@
 // The command line of longwired: it wins over the file, and the whole is checked.
-#include "server/daemon/options.h"
+#include "server/daemon/settings/options.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>

@@ -2,10 +2,10 @@
 // other side. The packet's own kind says what it is read as.
 #include <cstdlib>
 
-#include "server/images/protocol.h"
-#include "server/keeper/hello.h"
-#include "server/keeper/protocol.h"
-#include "server/warden/protocol.h"
+#include "server/protocol/hello.h"
+#include "server/protocol/images.h"
+#include "server/protocol/keeper.h"
+#include "server/protocol/warden.h"
 
 namespace {
 

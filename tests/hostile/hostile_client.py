@@ -1,7 +1,7 @@
 """A client that keeps no rule: speaks the records of a session itself, over the local socket.
 
-wire/open.h, wire/record.h and wire/ring_control.h describe what is packed here. The numbers of the
-calls come from the build's generated header. tests/hostile/*_test.py are its users.
+wire/open.h, wire/record.h and wire/rings/ring_control.h describe what is packed here. The numbers
+of the calls come from the build's generated header. tests/hostile/*_test.py are its users.
 """
 import array
 import contextlib

@@ -1,5 +1,5 @@
 // Identities of those who come without a certificate, and the tenants they belong to.
-#include "server/daemon/peer.h"
+#include "server/daemon/settings/peer.h"
 
 #include <gmock/gmock.h>
 #include <unistd.h>

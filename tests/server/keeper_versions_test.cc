@@ -1,7 +1,7 @@
 // The keeper with workers and wardens of version 13, by packets that it recorded, and with those
 // that say which versions they speak, whatever they say.
 #include "server/keeper/greeting.h"
-#include "server/keeper/hello.h"
+#include "server/protocol/hello.h"
 #include "tests/server/keeper_fixture.h"
 #include "tests/versions/fixtures.h"
 

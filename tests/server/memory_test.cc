@@ -8,7 +8,7 @@
 #include <string>
 
 #include "base/poll_set.h"
-#include "server/keeper/protocol.h"
+#include "server/protocol/keeper.h"
 #include "server/warden/spawn.h"
 
 namespace longwire::keeper {

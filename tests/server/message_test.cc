@@ -1,13 +1,13 @@
 // The packets of warden and keeper: each comes through whole, and none that was cut or changed does
 // harm (run it under the sanitizers).
 
-#include "server/keeper/message.h"
+#include "server/protocol/message.h"
 
 #include <gtest/gtest.h>
 
-#include "server/keeper/hello.h"
-#include "server/keeper/protocol.h"
-#include "server/warden/protocol.h"
+#include "server/protocol/hello.h"
+#include "server/protocol/keeper.h"
+#include "server/protocol/warden.h"
 
 namespace longwire {
 namespace {

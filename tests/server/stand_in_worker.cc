@@ -11,7 +11,7 @@
 #include <string>
 
 #include "base/poll_set.h"
-#include "wire/ring.h"
+#include "wire/rings/ring.h"
 #include "wire/socket.h"
 
 using namespace longwire::wire;

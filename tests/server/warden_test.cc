@@ -14,7 +14,7 @@
 #include <thread>
 
 #include "base/poll_set.h"
-#include "wire/ring.h"
+#include "wire/rings/ring.h"
 
 namespace longwire::warden {
 namespace {

@@ -6,7 +6,7 @@
 #include <atomic>
 #include <thread>
 
-#include "server/keeper/hello.h"
+#include "server/protocol/hello.h"
 #include "server/warden/warden.h"
 #include "tests/versions/fixtures.h"
 

@@ -6,7 +6,7 @@
 
 #include <cstring>
 
-#include "server/keeper/hello.h"
+#include "server/protocol/hello.h"
 
 namespace longwire::daemon {
 namespace {

@@ -10,9 +10,9 @@
 #include <thread>
 #include <vector>
 
-#include "server/warden/protocol.h"
+#include "server/protocol/warden.h"
 #include "wire/open.h"
-#include "wire/ring.h"
+#include "wire/rings/ring.h"
 #include "wire/socket.h"
 
 namespace longwire::daemon {

@@ -7,8 +7,8 @@
 #include <thread>
 #include <vector>
 
-#include "server/daemon/warden_client.h"
-#include "server/keeper/hello.h"
+#include "server/daemon/sessions/warden_client.h"
+#include "server/protocol/hello.h"
 
 namespace longwire::daemon {
 namespace {

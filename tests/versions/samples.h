@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "link/transport/frame.h"
-#include "server/images/protocol.h"
-#include "server/keeper/protocol.h"
-#include "server/warden/protocol.h"
+#include "server/protocol/images.h"
+#include "server/protocol/keeper.h"
+#include "server/protocol/warden.h"
 #include "tests/wire/values.h"
 #include "wire/open.h"
 #include "wire/record.h"

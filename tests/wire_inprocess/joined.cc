@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "client-shim/connect/options.h"
-#include "server/keeper/protocol.h"
+#include "server/protocol/keeper.h"
 #include "server/worker/process/open_session.h"
 #include "server/worker/process/session.h"
 

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <span>
 
-#include "server/daemon/paths.h"
+#include "server/daemon/settings/paths.h"
 #include "wire/number.h"
 #include "wire/socket.h"
 

@@ -13,7 +13,7 @@
 #include "link/transport/codes.h"
 #include "link/transport/log.h"
 #include "server/config/units.h"
-#include "server/daemon/tenants.h"
+#include "server/daemon/settings/tenants.h"
 #include "wire/guards.h"
 
 namespace longwire::daemon {

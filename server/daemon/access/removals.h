@@ -16,7 +16,7 @@
 #include "base/lock_ranks.h"
 #include "base/mutex.h"
 #include "server/daemon/access/revocations.h"
-#include "server/daemon/session_table.h"
+#include "server/daemon/sessions/session_table.h"
 #include "wire/descriptors.h"
 
 namespace longwire::daemon {

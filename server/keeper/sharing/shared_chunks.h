@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "server/keeper/device_memory.h"
-#include "server/keeper/protocol.h"
+#include "server/protocol/keeper.h"
 
 namespace longwire::keeper {
 

@@ -1,4 +1,4 @@
-// The worker's side of the daemon's image cache (server/images/protocol.h). Helpers send requests;
+// The worker's side of the daemon's image cache (server/protocol/images.h). Helpers send requests;
 // the thread that reads the control socket delivers the replies. If the daemon keeps no images or
 // does not reply, the client sends every image.
 #pragma once
@@ -12,7 +12,7 @@
 
 #include "base/lock_ranks.h"
 #include "base/mutex.h"
-#include "server/images/protocol.h"
+#include "server/protocol/images.h"
 #include "wire/sha256.h"
 #include "wire/socket.h"
 

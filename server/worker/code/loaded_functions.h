@@ -8,7 +8,7 @@
 #include "server/worker/support/driver.h"
 #include "server/worker/support/handle_table.h"
 #include "server/worker/support/objects.h"
-#include "wire/ring.h"
+#include "wire/rings/ring.h"
 
 namespace longwire::worker {
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "server/worker/completion/timeline.h"
-#include "wire/ring.h"
-#include "wire/spinning.h"
+#include "wire/rings/ring.h"
+#include "wire/rings/spinning.h"
 
 namespace longwire::worker {
 

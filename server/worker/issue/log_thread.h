@@ -14,8 +14,8 @@
 #include "server/worker/support/handle_table.h"
 #include "server/worker/support/objects.h"
 #include "wire/record.h"
-#include "wire/ring.h"
-#include "wire/spinning.h"
+#include "wire/rings/ring.h"
+#include "wire/rings/spinning.h"
 
 namespace longwire::worker {
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "server/worker/support/call_queue.h"
-#include "wire/ring.h"
+#include "wire/rings/ring.h"
 
 namespace longwire::worker {
 

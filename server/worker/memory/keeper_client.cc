@@ -8,7 +8,7 @@
 
 #include "base/cuda_codes.h"
 #include "base/poll_set.h"
-#include "server/keeper/hello.h"
+#include "server/protocol/hello.h"
 
 namespace longwire::worker {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/mutex.h"
-#include "server/keeper/protocol.h"
+#include "server/protocol/keeper.h"
 #include "wire/socket.h"
 #include "wire/versions.h"
 

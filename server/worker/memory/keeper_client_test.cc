@@ -6,7 +6,7 @@
 #include <atomic>
 
 #include "base/mutex.h"
-#include "server/keeper/hello.h"
+#include "server/protocol/hello.h"
 
 namespace longwire::worker {
 namespace {

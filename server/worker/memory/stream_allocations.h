@@ -14,7 +14,7 @@
 #include "server/worker/memory/charges.h"
 #include "server/worker/support/driver.h"
 #include "server/worker/support/objects.h"
-#include "wire/ring.h"
+#include "wire/rings/ring.h"
 
 namespace longwire::worker {
 

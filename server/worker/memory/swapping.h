@@ -17,9 +17,9 @@
 #include "base/lock_ranks.h"
 #include "base/mutex.h"
 #include "longwire/call_ids.h"
-#include "server/keeper/swap_protocol.h"
+#include "server/protocol/swap.h"
 #include "server/worker/memory/keeper_client.h"
-#include "wire/ring.h"
+#include "wire/rings/ring.h"
 
 namespace longwire::worker {
 

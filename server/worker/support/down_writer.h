@@ -14,7 +14,7 @@
 #include "base/lock_ranks.h"
 #include "base/mutex.h"
 #include "wire/record.h"
-#include "wire/ring.h"
+#include "wire/rings/ring.h"
 
 namespace longwire::worker {
 

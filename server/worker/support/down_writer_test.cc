@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "wire/ring.h"
+#include "wire/rings/ring.h"
 
 namespace longwire::worker {
 namespace {

@@ -10,7 +10,7 @@
 #include "base/mutex.h"
 #include "server/worker/support/driver.h"
 #include "server/worker/support/handle_table.h"
-#include "wire/ring.h"
+#include "wire/rings/ring.h"
 
 namespace longwire::worker {
 

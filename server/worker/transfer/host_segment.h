@@ -14,7 +14,7 @@
 #include "server/worker/support/driver.h"
 #include "server/worker/support/host_memory.h"
 #include "server/worker/transfer/copies.h"
-#include "wire/segment.h"
+#include "wire/rings/segment.h"
 #include "wire/socket.h"
 
 namespace longwire::worker {

@@ -10,7 +10,7 @@
 #include "server/worker/transfer/stream_staging.h"
 #include "server/worker/transfer/transfers.h"
 #include "wire/record.h"
-#include "wire/spinning.h"
+#include "wire/rings/spinning.h"
 
 namespace longwire::worker {
 namespace {

@@ -15,7 +15,7 @@
 #include "server/worker/transfer/staging.h"
 #include "wire/lane.h"
 #include "wire/open.h"
-#include "wire/ring.h"
+#include "wire/rings/ring.h"
 
 namespace longwire::worker {
 

@@ -1,0 +1,113 @@
+#include "server/daemon/sessions/images.h"
+
+#include <sys/socket.h>
+
+#include "wire/sha256.h"
+
+namespace longwire::daemon {
+
+using transport::Log;
+using transport::LogLevel;
+
+namespace {
+
+constexpr uint64_t kLeastBytes = 24;
+
+}  // namespace
+
+Images::Images(const images::ImageStore::Options& options) {
+  if (options.folder.empty()) return;
+  std::string sentence;
+  store_ = images::ImageStore::Open(options, &sentence);
+  if (store_ == nullptr) Log(LogLevel::kWarning, "module images are not cached: " + sentence);
+}
+
+Images::~Images() {
+  stopping_ = true;
+  base::MutexLock lock(mutex_);
+  for (Worker& worker : workers_) {
+    shutdown(worker.control.get(), SHUT_RDWR);
+    worker.thread.join();
+  }
+}
+
+void Images::Serve(uint64_t session, const std::string& tenant, wire::Descriptor control) {
+  base::MutexLock lock(mutex_);
+  for (auto worker = workers_.begin(); worker != workers_.end();) {
+    auto next = std::next(worker);
+    if (worker->gone.load()) {
+      worker->thread.join();
+      workers_.erase(worker);
+    }
+    worker = next;
+  }
+  if (!control.valid()) return;  // out of descriptors: the worker gets no answer
+  Worker& worker = workers_.emplace_back();
+  worker.session = session;
+  worker.tenant = tenant;
+  worker.control = std::move(control);
+  worker.thread = std::thread([this, &worker] { Run(worker); });
+}
+
+void Images::Run(Worker& worker) {
+  bool closed = false;
+  while (!closed && !stopping_.load()) {
+    auto message =
+        wire::ReceiveMessage(worker.control.get(), std::chrono::milliseconds(-1), &closed);
+    if (!message || Answer(worker, *message)) continue;
+    Log(LogLevel::kWarning, {.session = worker.session, .tenant = worker.tenant},
+        "its worker sent a message that is no request about an image");
+    break;
+  }
+  worker.gone = true;
+}
+
+bool Images::Answer(Worker& worker, const wire::Message& message) {
+  images::Find find;
+  images::Keep keep;
+  if (message::Unpack(message.bytes, &find) == wire::WireResult::kOk) return Answer(worker, find);
+  if (message::Unpack(message.bytes, &keep) != wire::WireResult::kOk ||
+      message.descriptors.size() != 1) {
+    return false;
+  }
+  TakeIn(worker, keep, message.descriptors[0]);
+  return true;
+}
+
+bool Images::Answer(Worker& worker, const images::Find& find) {
+  wire::Digest digest;
+  if (!wire::ParseHexadecimal(find.digest, &digest)) return false;
+  images::Found found{find.request, false, store_ != nullptr};
+  wire::Descriptor memory;
+  if (store_ != nullptr && find.with_bytes) {
+    memory = store_->Find(worker.tenant, digest, find.bytes);
+    found.known = memory.valid();
+  } else if (store_ != nullptr) {
+    found.known = store_->Knows(worker.tenant, digest, find.bytes);
+  }
+  const int descriptor = memory.get();
+  // The worker may have ended; it then does not need the answer.
+  (void)wire::SendMessage(worker.control.get(), message::Pack(found),
+                          {&descriptor, memory.valid() ? size_t{1} : size_t{0}});
+  return true;
+}
+
+void Images::TakeIn(Worker& worker, const images::Keep& keep, const wire::Descriptor& memory) {
+  wire::Digest digest;
+  transport::LogSubject subject{.session = worker.session, .tenant = worker.tenant};
+  // None is smaller: a text names its version and its target, a compiled image has a header.
+  if (store_ == nullptr || keep.bytes < kLeastBytes) return;
+  auto kept = images::ImageStore::Kept::kRefused;
+  if (wire::ParseHexadecimal(keep.digest, &digest)) {
+    kept = store_->Keep(worker.tenant, digest, keep.bytes, memory);
+  }
+  if (kept == images::ImageStore::Kept::kRefused) {
+    Log(LogLevel::kWarning, subject, "a module image is not cached: its digest is wrong");
+  }
+  if (kept == images::ImageStore::Kept::kNoRoom && !logged_no_room_.exchange(true)) {
+    Log(LogLevel::kWarning, subject,
+        "a module image is not cached: there is no room for it; further ones are not logged");
+  }
+}
+
+}  // namespace longwire::daemon

@@ -1,0 +1,55 @@
+// The daemon's side of the image cache: answers the workers of all sessions from one store, each
+// for its session's tenant. Workers are not trusted: the tenant comes from the session, and digests
+// are computed here. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <list>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
+#include "link/transport/log.h"
+#include "server/images/image_store.h"
+#include "server/protocol/images.h"
+#include "wire/socket.h"
+
+namespace longwire::daemon {
+
+class Images {
+ public:
+  // Nothing is cached without a folder, or, with a line in the log, if it cannot be used.
+  explicit Images(const images::ImageStore::Options& options);
+  ~Images();
+
+  // Answers a worker over `control` until the worker closes its end. What it sent before is still
+  // stored.
+  void Serve(uint64_t session, const std::string& tenant, wire::Descriptor control);
+
+  // All zero when nothing is cached.
+  images::Figures figures() { return store_ == nullptr ? images::Figures{} : store_->figures(); }
+
+ private:
+  struct Worker {
+    uint64_t session = 0;
+    std::string tenant;
+    wire::Descriptor control;
+    std::atomic<bool> gone{false};
+    std::thread thread;
+  };
+  void Run(Worker& worker);
+  // False: the worker violated the protocol.
+  bool Answer(Worker& worker, const wire::Message& message);
+  bool Answer(Worker& worker, const images::Find& find);
+  void TakeIn(Worker& worker, const images::Keep& keep, const wire::Descriptor& memory);
+
+  std::unique_ptr<images::ImageStore> store_;
+  std::atomic<bool> logged_no_room_{false};
+  std::atomic<bool> stopping_{false};
+  base::Mutex mutex_{base::ranks::kImages};
+  std::list<Worker> workers_ LONGWIRE_GUARDED_BY(mutex_);
+};
+
+}  // namespace longwire::daemon

@@ -1,0 +1,181 @@
+#include "server/daemon/sessions/lane.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "link/transport/codes.h"
+#include "link/transport/log.h"
+#include "link/transport/packing_choice.h"
+
+namespace longwire::daemon {
+namespace {
+
+using transport::StreamPump;
+
+constexpr std::chrono::milliseconds kAttachPatience{3000};
+
+void LogResumed(const transport::Attach& attach, Clock::duration away) {
+  char text[96];
+  std::string lane = attach.lane == 0 ? "" : " lane " + std::to_string(attach.lane);
+  snprintf(text, sizeof(text), "resumed%s after %.1f s without a connection", lane.c_str(),
+           std::chrono::duration<double>(away).count());
+  transport::Log(transport::LogLevel::kInfo, attach.session, text);
+}
+
+}  // namespace
+
+bool Lane::MapRings(wire::Descriptor up, wire::Descriptor down, bool relayed) {
+  relayed_ = relayed;
+  up_ = wire::RingMemory::Map(up.Release());
+  down_ = wire::RingMemory::Map(down.Release());
+  if (up_ == nullptr || down_ == nullptr) return false;
+  if (relayed) relay_ = std::make_unique<transport::RelayEnd>(up_, down_);
+  return true;
+}
+
+void Lane::SetToken(const transport::Token& token) {
+  base::MutexLock lock(mutex_);
+  token_ = HashToken(token);
+}
+
+bool Lane::TokenFits(const transport::Token& token) {
+  base::MutexLock lock(mutex_);
+  // The last answer with a new token may have been lost with its connection. A client that resumes
+  // sends nothing before it has the answer; on the first attach it does not wait.
+  bool unheard = previous_good_ && (first_attach_ || messages_at_attach_ == counters_.messages_in);
+  bool current = TokenMatches(token, token_);
+  bool previous = TokenMatches(token, previous_token_);
+  return current || (previous && unheard);
+}
+
+Lane::TakenOver Lane::TakeOver(uint32_t epoch, const transport::Attach& attach, bool compression) {
+  base::MutexLock lock(mutex_);
+  if (ended_ || relay_ == nullptr) return TakenOver::kNo;
+  if (epoch <= relay_->epoch()) return TakenOver::kOlder;
+  // The older connection may not have reached its pump yet: it is stopped when it does.
+  ++waiting_;
+  if (pump_ != nullptr) pump_->Abandon();
+  auto deadline = Clock::now() + kAttachPatience;
+  while (!ended_ && (pump_ != nullptr || attaching_) && changed_.WaitUntil(lock, deadline)) {
+  }
+  --waiting_;
+  if (ended_ || pump_ != nullptr || attaching_) return TakenOver::kNo;
+  if (epoch <= relay_->epoch()) return TakenOver::kOlder;
+  bool first = relay_->epoch() == 0;
+  if (relay_->StartEpoch(epoch, attach.resume_position, attach.consumed) != wire::WireResult::kOk) {
+    return TakenOver::kNo;
+  }
+  relay_->SetFarEnd(attach.kept_bytes, attach.room_bytes,
+                    transport::AgreedPacking(attach.packing, compression));
+  wanted_packing_ = attach.packing;
+  understands_terms_ = attach.understands_terms != 0;
+  attaching_ = true;
+  first_attach_ = first;
+  detached_since_ = Clock::time_point::max();
+  messages_at_attach_ = counters_.messages_in.load();
+  return TakenOver::kYes;
+}
+
+bool Lane::SendAttached(transport::ServerStream& stream, const transport::Token& shown) {
+  transport::Token token{};
+  if (!NewToken(&token)) return false;
+  {
+    base::MutexLock lock(mutex_);
+    previous_token_ = HashToken(shown);
+    previous_good_ = true;
+    token_ = HashToken(token);
+  }
+  transport::FrameHeader header = relay_->ControlHeader(transport::kFrameAttached);
+  header.position = relay_->received();
+  std::string body = transport::EncodeAttached(
+      {token, relay_->kept_bytes(), relay_->room_bytes(), relay_->sends_packed()});
+  stream.StartWrite(header, std::as_bytes(std::span(body)), nullptr);
+  return stream.Wait(Clock::now() + kAttachPatience) == transport::MessageStream::Event::kWritten;
+}
+
+std::optional<StreamPump::Outcome> Lane::Relay(transport::ServerStream& stream,
+                                               const transport::Attach& attach, uint32_t epoch,
+                                               bool compression, transport::Closed* closed) {
+  // An older connection may not have been noticed as broken.
+  Clock::time_point detached = std::min(detached_since(), Clock::now());
+  TakenOver taken = TakeOver(epoch, attach, compression);
+  if (taken == TakenOver::kOlder) return std::nullopt;
+  if (taken == TakenOver::kNo) {
+    *closed = {static_cast<uint32_t>(transport::kLaunchFailed),
+               "the session cannot be continued from the position that the client sent"};
+    return StreamPump::Outcome::kViolation;
+  }
+  StreamPump::Outcome outcome = StreamPump::Outcome::kBroken;
+  if (SendAttached(stream, attach.token)) {
+    if (!IsFirstAttach()) LogResumed(attach, Clock::now() - detached);
+    // Lanes move large messages: a spinning thread would take the permit of one that waits for an
+    // answer.
+    StreamPump pump(stream, *relay_, counters_,
+                    attach.lane == 0 ? StreamPump::Spinning::kYes : StreamPump::Spinning::kNo);
+    {
+      base::MutexLock lock(mutex_);
+      pump_ = &pump;
+      if (ended_) pump.Stop(end_);
+      if (waiting_ != 0) pump.Abandon();
+      SendTerms();
+    }
+    outcome = pump.Run();
+    *closed = pump.closed();
+    base::MutexLock lock(mutex_);
+    pump_ = nullptr;
+  }
+  base::MutexLock lock(mutex_);
+  attaching_ = false;
+  detached_since_ = Clock::now();
+  changed_.NotifyAll();
+  return outcome;
+}
+
+bool Lane::IsFirstAttach() {
+  base::MutexLock lock(mutex_);
+  return first_attach_;
+}
+
+void Lane::SetTerms(std::chrono::milliseconds resume_grace, bool compression) {
+  base::MutexLock lock(mutex_);
+  terms_ = {resume_grace, compression};
+  SendTerms();
+}
+
+void Lane::SendTerms() {
+  if (!terms_ || pump_ == nullptr || !understands_terms_) return;
+  pump_->ChangeTerms({static_cast<uint32_t>(terms_->resume_grace.count()),
+                      transport::AgreedPacking(wanted_packing_, terms_->compression)});
+}
+
+void Lane::End(const transport::Closed& closed) {
+  base::MutexLock lock(mutex_);
+  if (ended_) return;
+  ended_ = true;
+  end_ = closed;
+  // The rest of the down log, with the worker's last records, is still sent.
+  if (pump_ != nullptr) pump_->Stop(closed);
+  up_->Close(closed.code);
+  down_->Close(closed.code);
+  changed_.NotifyAll();
+}
+
+Clock::time_point Lane::detached_since() {
+  base::MutexLock lock(mutex_);
+  return relayed_ ? detached_since_ : Clock::time_point::max();
+}
+
+uint32_t Lane::epoch() {
+  base::MutexLock lock(mutex_);
+  return relay_ == nullptr ? 0 : relay_->epoch();
+}
+
+uint64_t Lane::bytes_up() const {
+  return relayed_ ? counters_.bytes_in.load() : wire::RingProducer(up_).written();
+}
+
+uint64_t Lane::bytes_down() const {
+  return relayed_ ? counters_.bytes_out.load() : wire::RingProducer(down_).written();
+}
+
+}  // namespace longwire::daemon

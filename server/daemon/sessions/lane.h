@@ -1,0 +1,103 @@
+// One pair of a session's logs on the server's side: the session's own, or one of its lanes
+// (wire/lane.h). Owns the rings, the token for attaching, and the connection.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
+#include "link/transport/grpc_stream.h"
+#include "link/transport/relay_end.h"
+#include "link/transport/stream_pump.h"
+#include "server/daemon/settings/token.h"
+#include "wire/socket.h"
+
+namespace longwire::daemon {
+
+using Clock = std::chrono::steady_clock;
+
+class Lane {
+ public:
+  Lane() = default;
+  Lane(const Lane&) = delete;
+  Lane& operator=(const Lane&) = delete;
+
+  // Takes ownership of the descriptors. False when they are no rings. Not `relayed`: the client
+  // uses the rings itself and no connection attaches.
+  bool MapRings(wire::Descriptor up, wire::Descriptor down, bool relayed);
+
+  void SetToken(const transport::Token& token);
+  bool TokenFits(const transport::Token& token);
+
+  // Relays over `stream` until it ends. Drops an older connection first; nullopt when a newer one
+  // is attached already. `compression` as in SetTerms. kViolation, with *closed, when the client
+  // cannot continue from the position that it sent.
+  std::optional<transport::StreamPump::Outcome> Relay(transport::ServerStream& stream,
+                                                      const transport::Attach& attach,
+                                                      uint32_t epoch, bool compression,
+                                                      transport::Closed* closed);
+
+  // Applies a reload: the terms are sent to the client that is attached, or to one that resumes.
+  // `compression`: whether bytes may be compressed for a client that wants it.
+  void SetTerms(std::chrono::milliseconds resume_grace, bool compression);
+
+  // Stops the relay and closes the rings; later attaches are refused.
+  void End(const transport::Closed& closed);
+
+  // When the last connection ended; time_point::max() while one is attached.
+  Clock::time_point detached_since();
+  uint32_t epoch();
+  int up_descriptor() const { return up_->descriptor(); }
+  int down_descriptor() const { return down_->descriptor(); }
+  const transport::TrafficCounters& counters() const { return counters_; }
+  // Bytes of log, also without a relay.
+  uint64_t bytes_up() const;
+  uint64_t bytes_down() const;
+
+ private:
+  enum class TakenOver { kYes, kOlder, kNo };
+  TakenOver TakeOver(uint32_t epoch, const transport::Attach& attach, bool compression);
+  // Answers with a new token; `shown` is the one that the client sent.
+  bool SendAttached(transport::ServerStream& stream, const transport::Token& shown);
+  bool IsFirstAttach();
+  // Passes new terms to the pump, if the client understands them.
+  void SendTerms() LONGWIRE_REQUIRES(mutex_);
+
+  bool relayed_ = false;
+  std::shared_ptr<wire::RingMemory> up_;
+  std::shared_ptr<wire::RingMemory> down_;
+  transport::TrafficCounters counters_;
+
+  // nullptr if the lane is not relayed. Its content belongs to the thread that attaches or is
+  // attached (attaching_); its epoch is guarded by mutex_.
+  std::unique_ptr<transport::RelayEnd> relay_;
+
+  base::Mutex mutex_{base::ranks::kDaemonLane};
+  base::CondVar changed_;
+  transport::StreamPump* pump_ LONGWIRE_GUARDED_BY(mutex_) = nullptr;
+  // From the Attach of the connection.
+  uint32_t wanted_packing_ LONGWIRE_GUARDED_BY(mutex_) = 0;
+  bool understands_terms_ LONGWIRE_GUARDED_BY(mutex_) = false;
+  struct NewTerms {
+    std::chrono::milliseconds resume_grace;
+    bool compression;
+  };
+  std::optional<NewTerms> terms_
+      LONGWIRE_GUARDED_BY(mutex_);  // changed since the session was opened
+  bool attaching_ LONGWIRE_GUARDED_BY(mutex_) = false;
+  uint32_t waiting_ LONGWIRE_GUARDED_BY(mutex_) = 0;  // newer connections
+  bool ended_ LONGWIRE_GUARDED_BY(mutex_) = false;
+  transport::Closed end_ LONGWIRE_GUARDED_BY(mutex_);
+  Clock::time_point detached_since_ LONGWIRE_GUARDED_BY(mutex_) = Clock::now();
+  TokenHash token_ LONGWIRE_GUARDED_BY(mutex_){};
+  TokenHash previous_token_ LONGWIRE_GUARDED_BY(mutex_){};  // that the client sent last
+  // True until the client has sent the new one.
+  bool previous_good_ LONGWIRE_GUARDED_BY(mutex_) = false;
+  // The current connection is the lane's first.
+  bool first_attach_ LONGWIRE_GUARDED_BY(mutex_) = false;
+  uint64_t messages_at_attach_ LONGWIRE_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace longwire::daemon

@@ -1,0 +1,157 @@
+#include "server/daemon/sessions/placement.h"
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+
+namespace longwire::daemon {
+namespace {
+
+// What a session leases when it opens (server/worker/process/open_session.cc): a device with less
+// to lend is full.
+constexpr uint64_t kFirstLease = uint64_t{64} << 20;
+constexpr uint64_t kWarm = 0;  // the session of workers that wait for one
+
+std::string Devices(uint32_t count) {
+  return std::to_string(count) + (count == 1 ? " device" : " devices");
+}
+
+bool IsServed(const warden::DeviceStats& device) {
+  return device.keeper_pid != 0 && device.lendable != 0;
+}
+
+// What the session has leased there so far.
+uint64_t LeasedBy(uint64_t session, int32_t device, const warden::Stats& stats) {
+  uint64_t leased = 0;
+  for (const warden::SessionStats& entry : stats.sessions) {
+    if (entry.session == session && entry.device == device) leased += entry.leased;
+  }
+  return leased;
+}
+
+// Of devices that are smaller than that all of it will do.
+uint64_t FirstLease(const std::vector<scheduler::DeviceLoad>& loads) {
+  uint64_t bytes = kFirstLease;
+  for (const scheduler::DeviceLoad& load : loads) bytes = std::min(bytes, load.total_bytes);
+  return bytes;
+}
+
+// In the driver's order; none with a sentence. Each has room for `bytes`.
+std::vector<int32_t> ChooseBy(const std::vector<scheduler::DeviceLoad>& loads, uint32_t devices,
+                              uint64_t bytes, config::Placement policy, std::string* sentence) {
+  if (loads.empty()) {
+    *sentence = "no device of the server can be used now; its log says why";
+    return {};
+  }
+  scheduler::PlacementRequest request{devices, bytes};
+  auto chosen = scheduler::MakePlacement(config::Placement_Name(policy))->Place(loads, request);
+  *sentence = chosen.refusal;
+  std::vector<int32_t> ordinals(chosen.devices.begin(), chosen.devices.end());
+  std::ranges::sort(ordinals);
+  return ordinals;
+}
+
+}  // namespace
+
+DevicesWish WishOf(const config::Tenant& tenant, const std::vector<std::string>& environment,
+                   size_t served) {
+  uint32_t most = tenant.has_devices() ? tenant.devices() : static_cast<uint32_t>(served);
+  uint32_t usual = tenant.has_devices() ? tenant.devices() : 1;
+  std::string prefix = kDevicesVariable;
+  prefix += '=';
+  for (const std::string& variable : environment) {
+    if (!variable.starts_with(prefix)) continue;
+    std::string_view text = std::string_view(variable).substr(prefix.size());
+    uint32_t wanted = 0;
+    auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), wanted);
+    if (error != std::errc() || end != text.data() + text.size() || wanted == 0) {
+      return {0, kDevicesVariable + (" is '" + std::string(text)) +
+                     "'; it has to be how many devices the program shall see, 1 or more"};
+    }
+    if (tenant.has_devices() && wanted > most) {
+      return {0, prefix + std::to_string(wanted) + ", but a session of the tenant '" +
+                     tenant.name() + "' gets " + Devices(most) + " at most"};
+    }
+    return {wanted, ""};
+  }
+  // Nobody asked for a number, so a smaller server gives what it has.
+  return {std::max(1u, std::min(usual, static_cast<uint32_t>(served))), ""};
+}
+
+// Memory of sessions that have ended counts as free: its keeper gets it back in a moment, and a
+// lease waits for that.
+std::vector<scheduler::DeviceLoad> PlacementTable::Loads(
+    const warden::Stats& stats, const std::map<uint32_t, double>& busy) const {
+  std::vector<scheduler::DeviceLoad> loads;
+  for (const warden::DeviceStats& device : stats.devices) {
+    if (!IsServed(device) || cordoned_.contains(device.device)) continue;
+    scheduler::DeviceLoad& load = loads.emplace_back();
+    load.id = static_cast<scheduler::DeviceId>(device.device);
+    load.total_bytes = device.lendable;
+    if (auto found = busy.find(load.id); found != busy.end()) load.busy = found->second;
+    uint64_t taken = LeasedBy(kWarm, device.device, stats);
+    for (const auto& [session, devices] : placed_) {
+      if (std::ranges::count(devices, device.device) == 0) continue;
+      ++load.sessions;
+      taken += std::max(kFirstLease, LeasedBy(session, device.device, stats));
+    }
+    load.free_bytes = device.lendable - std::min(device.lendable, taken);
+    // Idle sessions make room.
+    uint64_t room = device.swap_host_memory - std::min(device.swap_host_memory, device.swapped);
+    load.free_bytes += std::min(room, device.lendable - load.free_bytes);
+  }
+  return loads;
+}
+
+std::vector<int32_t> PlacementTable::Forecast(uint32_t devices, config::Placement policy,
+                                              const warden::Stats& stats,
+                                              const std::map<uint32_t, double>& busy,
+                                              std::string* sentence) {
+  base::MutexLock lock(mutex_);
+  std::vector<scheduler::DeviceLoad> loads = Loads(stats, busy);
+  std::vector<int32_t> chosen = Choose(loads, devices, FirstLease(loads), policy, sentence);
+  return chosen.empty() ? Choose(loads, devices, 0, policy, sentence) : chosen;
+}
+
+std::vector<int32_t> PlacementTable::Place(uint64_t session, uint32_t devices,
+                                           config::Placement policy, const warden::Stats& stats,
+                                           const std::map<uint32_t, double>& busy,
+                                           std::string* sentence) {
+  base::MutexLock lock(mutex_);
+  std::vector<scheduler::DeviceLoad> loads = Loads(stats, busy);
+  std::vector<int32_t> ordinals = Choose(loads, devices, FirstLease(loads), policy, sentence);
+  if (!ordinals.empty()) placed_[session] = ordinals;
+  return ordinals;
+}
+
+std::vector<int32_t> PlacementTable::Choose(const std::vector<scheduler::DeviceLoad>& loads,
+                                            uint32_t devices, uint64_t bytes,
+                                            config::Placement policy, std::string* sentence) const {
+  std::vector<int32_t> chosen = ChooseBy(loads, devices, bytes, policy, sentence);
+  if (!chosen.empty() || cordoned_.empty()) return chosen;
+  std::string list;
+  for (int32_t device : cordoned_) list += (list.empty() ? "" : ", ") + std::to_string(device);
+  *sentence += "; the server's administrator lets no new sessions onto device " + list;
+  return chosen;
+}
+
+void PlacementTable::Cordon(int32_t device, bool cordoned) {
+  base::MutexLock lock(mutex_);
+  if (cordoned) {
+    cordoned_.insert(device);
+  } else {
+    cordoned_.erase(device);
+  }
+}
+
+std::set<int32_t> PlacementTable::Cordoned() {
+  base::MutexLock lock(mutex_);
+  return cordoned_;
+}
+
+void PlacementTable::Forget(uint64_t session) {
+  base::MutexLock lock(mutex_);
+  placed_.erase(session);
+}
+
+}  // namespace longwire::daemon

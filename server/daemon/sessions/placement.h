@@ -1,0 +1,64 @@
+// Chooses the devices of a session: how many, by its tenant and its program, and which, by the
+// configured policy. Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
+#include "proto/config.pb.h"
+#include "scheduler/placement/placement.h"
+#include "server/protocol/warden.h"
+
+namespace longwire::daemon {
+
+// With this environment variable a program asks for fewer devices than its tenant's sessions may
+// have. If the tenant has no number, a session gets one device and may ask for all.
+inline constexpr const char* kDevicesVariable = "LONGWIRE_DEVICES";
+
+struct DevicesWish {
+  uint32_t devices = 0;  // 0: refused
+  std::string refusal;   // a sentence
+};
+// `environment` is the opening request's, `served` how many devices the server has.
+DevicesWish WishOf(const config::Tenant& tenant, const std::vector<std::string>& environment,
+                   size_t served);
+
+// Which session is on which devices. A session counts from its placement on, before the warden
+// knows it, so that sessions that open at the same time are not placed on the same device.
+class PlacementTable {
+ public:
+  // Chooses for the session, in the driver's order of the devices; none with a sentence. Devices
+  // whose keepers do not run are left out. `busy` is the recent utilization of each device, 0 to 1.
+  std::vector<int32_t> Place(uint64_t session, uint32_t devices, config::Placement policy,
+                             const warden::Stats& stats, const std::map<uint32_t, double>& busy,
+                             std::string* sentence);
+  // What Place would choose now, without placing anything. If no device has room, the devices that
+  // would be chosen if they had.
+  std::vector<int32_t> Forecast(uint32_t devices, config::Placement policy,
+                                const warden::Stats& stats, const std::map<uint32_t, double>& busy,
+                                std::string* sentence);
+  void Forget(uint64_t session);
+  // Whether new sessions may be placed on the device; those that are there stay.
+  void Cordon(int32_t device, bool cordoned);
+  std::set<int32_t> Cordoned();
+
+ private:
+  std::vector<scheduler::DeviceLoad> Loads(const warden::Stats& stats,
+                                           const std::map<uint32_t, double>& busy) const
+      LONGWIRE_REQUIRES(mutex_);
+  // Chooses among `loads`; says so when devices are missing because they are cordoned.
+  std::vector<int32_t> Choose(const std::vector<scheduler::DeviceLoad>& loads, uint32_t devices,
+                              uint64_t bytes, config::Placement policy, std::string* sentence) const
+      LONGWIRE_REQUIRES(mutex_);
+
+  base::Mutex mutex_{base::ranks::kPlacementTable};
+  std::map<uint64_t, std::vector<int32_t>> placed_ LONGWIRE_GUARDED_BY(mutex_);  // by session
+  std::set<int32_t> cordoned_ LONGWIRE_GUARDED_BY(mutex_);
+};
+
+}  // namespace longwire::daemon

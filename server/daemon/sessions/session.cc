@@ -1,0 +1,152 @@
+#include "server/daemon/sessions/session.h"
+
+#include <fcntl.h>
+
+#include "base/poll_set.h"
+#include "wire/guards.h"
+
+namespace longwire::daemon {
+namespace {
+
+constexpr std::chrono::seconds kIntroducePatience{60};
+constexpr std::chrono::milliseconds kCancelLook{50};
+
+}  // namespace
+
+ServerSession::ServerSession(uint64_t id, ClientDescription client, StartedWorker worker)
+    : id_(id), client_(std::move(client)), worker_(std::move(worker)), proof_(client_.peer.proof) {}
+
+bool ServerSession::AddLane(wire::Descriptor up, wire::Descriptor down) {
+  auto lane = std::make_unique<Lane>();
+  if (!lane->MapRings(std::move(up), std::move(down), !client_.local())) return false;
+  lanes_.push_back(std::move(lane));
+  return true;
+}
+
+bool ServerSession::MapRings() { return AddLane(std::move(worker_.up), std::move(worker_.down)); }
+
+bool ServerSession::TakeReply(wire::Message& message, wire::OpenReply* reply) {
+  wire::Reader reader(message.bytes);
+  if (reply->Decode(reader) != wire::WireResult::kOk) return false;
+  size_t rings = 2 * size_t{reply->lanes}, segments = reply->segment_bytes != 0 ? 1 : 0;
+  if (message.descriptors.size() != rings + segments) return false;
+  if (segments != 0) segment_ = std::move(message.descriptors.back());
+  for (size_t i = 0; i < rings; i += 2) {
+    if (!AddLane(std::move(message.descriptors[i]), std::move(message.descriptors[i + 1]))) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool ServerSession::Introduce(std::span<const std::byte> request,
+                              const std::atomic<bool>& cancelled, wire::OpenReply* reply,
+                              std::string* sentence) {
+  base::AssertNoRankedLockHeld();
+  std::vector<int> page;
+  if (gates_ != nullptr) page = {gates_->memory_descriptor(), gates_->bell_descriptor()};
+  if (!wire::SendMessage(worker_.control.get(), request, page)) {
+    *sentence = "the worker did not take the session";
+    return false;
+  }
+  auto deadline = Clock::now() + kIntroducePatience;
+  while (Clock::now() < deadline) {
+    bool closed = false;
+    auto message = wire::ReceiveMessage(worker_.control.get(), kCancelLook, &closed);
+    if (message) {
+      if (TakeReply(*message, reply)) return true;
+      *sentence = "the worker gave a broken answer";
+      return false;
+    }
+    if (closed) {
+      *sentence = "the worker ended while it opened the session";
+      return false;
+    }
+    if (cancelled.load()) {
+      *sentence = "the client went away while the session was opened";
+      return false;
+    }
+  }
+  *sentence = "the worker did not answer";
+  return false;
+}
+
+bool ServerSession::WorkerIsDead() const {
+  return base::PollOne(worker_.pidfd.get(), POLLIN, std::chrono::milliseconds(0)) != 0;
+}
+
+wire::Descriptor ServerSession::ControlSocket() const {
+  return wire::Descriptor(fcntl(worker_.control.get(), F_DUPFD_CLOEXEC, 0));
+}
+
+bool ServerSession::MayAttach(uint32_t lane, const transport::Token& token, const Peer& peer) {
+  bool same = peer.identity == client_.peer.identity && peer.tenant != nullptr &&
+              peer.tenant->name() == client_.peer.tenant->name();
+  if (!same && !wire::GuardIsOff("identity")) return false;
+  return lane < lanes_.size() && lanes_[lane]->TokenFits(token);
+}
+
+Proof ServerSession::proof() const {
+  base::MutexLock lock(mutex_);
+  return proof_;
+}
+
+void ServerSession::SetProof(const Proof& proof) {
+  base::MutexLock lock(mutex_);
+  proof_ = proof;
+}
+
+bool ServerSession::End(const transport::Closed& closed) {
+  base::MutexLock lock(mutex_);
+  if (ended_) return false;
+  ended_ = true;
+  end_ = closed;
+  if (on_end_) on_end_(closed);
+  for (auto& lane : lanes_) lane->End(closed);
+  return true;
+}
+
+void ServerSession::set_on_end(std::function<void(const transport::Closed&)> on_end) {
+  base::MutexLock lock(mutex_);
+  on_end_ = std::move(on_end);
+  if (ended_ && on_end_) on_end_(end_);
+}
+
+std::vector<int> ServerSession::shared_descriptors() const {
+  std::vector<int> all;
+  for (const auto& lane : lanes_) {
+    all.push_back(lane->up_descriptor());
+    all.push_back(lane->down_descriptor());
+  }
+  if (segment_.valid()) all.push_back(segment_.get());
+  return all;
+}
+
+template <class Count>
+uint64_t ServerSession::Sum(Count count) const {
+  uint64_t sum = 0;
+  for (const auto& lane : lanes_) sum += count(*lane);
+  return sum;
+}
+
+uint64_t ServerSession::bytes_saved() const {
+  return Sum([](const Lane& lane) { return lane.counters().saved.load(); });
+}
+
+uint64_t ServerSession::bytes_up() const {
+  return Sum([](const Lane& lane) { return lane.bytes_up(); });
+}
+
+uint64_t ServerSession::bytes_down() const {
+  return Sum([](const Lane& lane) { return lane.bytes_down(); });
+}
+
+uint64_t ServerSession::messages_up() const {
+  return Sum([](const Lane& lane) { return lane.counters().messages_in.load(); });
+}
+
+uint64_t ServerSession::messages_down() const {
+  return Sum([](const Lane& lane) { return lane.counters().messages_out.load(); });
+}
+
+}  // namespace longwire::daemon

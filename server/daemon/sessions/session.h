@@ -1,0 +1,106 @@
+// One session on the server's side: its worker, its rings, and who may attach to it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
+#include "server/daemon/sessions/lane.h"
+#include "server/daemon/sessions/warden_client.h"
+#include "server/daemon/settings/peer.h"
+#include "server/gates/gate_page.h"
+#include "wire/open.h"
+
+namespace longwire::daemon {
+
+// The client, as it is shown to people.
+struct ClientDescription {
+  std::string program;
+  std::string host;
+  uint32_t pid = 0;
+  Peer peer;
+  size_t descriptors = 0;  // that were promised to it (server/admission/descriptor_plan.h)
+  // True if the client came by the local socket and uses the worker's rings itself.
+  bool local() const { return peer.uid.has_value(); }
+};
+
+class ServerSession {
+ public:
+  ServerSession(uint64_t id, ClientDescription client, StartedWorker worker);
+
+  // Maps the rings of the session's own logs. False when the descriptors are no rings.
+  bool MapRings();
+  // The worker obeys the page from its introduction on; without one it is not scheduled.
+  void SetGates(std::shared_ptr<gates::GatePage> page) { gates_ = std::move(page); }
+  // Sends the OpenRequest to the worker and waits for its OpenReply, with which the rings of the
+  // other lanes come. False with a sentence.
+  bool Introduce(std::span<const std::byte> request, const std::atomic<bool>& cancelled,
+                 wire::OpenReply* reply, std::string* sentence);
+
+  bool WorkerIsDead() const;
+  // A duplicate of the worker's control socket; invalid when there are no descriptors left.
+  wire::Descriptor ControlSocket() const;
+
+  // The session's own logs are lane 0; the others carry large copies.
+  uint32_t lanes() const { return static_cast<uint32_t>(lanes_.size()); }
+  Lane& lane(uint32_t index) { return *lanes_[index]; }
+  // True if the token is the lane's and `peer` has the identity that opened the session.
+  bool MayAttach(uint32_t lane, const transport::Token& token, const Peer& peer);
+
+  // By what its client showed last who it is: when it opened the session, or resumed it.
+  Proof proof() const;
+  void SetProof(const Proof& proof);
+
+  // Ends the session once: closes the rings and stops the relay. True for the call that did so.
+  bool End(const transport::Closed& closed);
+  // `on_end` is called once by End before it closes the rings, or at once if the session has ended.
+  // The local socket uses it. An empty one removes the earlier one, which is not running any more
+  // when this returns. `on_end` must not call back into the session.
+  void set_on_end(std::function<void(const transport::Closed&)> on_end);
+
+  // When the last connection ended; time_point::max() while one is attached.
+  Clock::time_point detached_since() { return lanes_[0]->detached_since(); }
+
+  uint64_t id() const { return id_; }
+  // For a log line about the session.
+  transport::LogSubject subject() const { return client_.peer.subject(id_); }
+  const ClientDescription& client() const { return client_; }
+  const warden::WorkerStarted& worker() const { return worker_.started; }
+  // For each lane its up ring and its down ring; last the segment for pinned memory, if any.
+  std::vector<int> shared_descriptors() const;
+  Clock::time_point opened() const { return opened_; }
+  // Of all its logs.
+  uint64_t bytes_up() const;
+  uint64_t bytes_saved() const;
+  uint64_t bytes_down() const;
+  uint64_t messages_up() const;
+  uint64_t messages_down() const;
+  uint32_t epoch() { return lanes_[0]->epoch(); }
+
+ private:
+  bool AddLane(wire::Descriptor up, wire::Descriptor down);
+  bool TakeReply(wire::Message& message, wire::OpenReply* reply);
+  template <class Count>
+  uint64_t Sum(Count count) const;
+
+  const uint64_t id_;
+  const ClientDescription client_;
+  StartedWorker worker_;
+  std::shared_ptr<gates::GatePage> gates_;
+  const Clock::time_point opened_ = Clock::now();
+  std::vector<std::unique_ptr<Lane>> lanes_;  // constant after Introduce
+  wire::Descriptor segment_;                  // likewise; of local clients only
+
+  mutable base::Mutex mutex_{base::ranks::kServerSession};
+  Proof proof_ LONGWIRE_GUARDED_BY(mutex_);
+  bool ended_ LONGWIRE_GUARDED_BY(mutex_) = false;
+  transport::Closed end_ LONGWIRE_GUARDED_BY(mutex_);
+  std::function<void(const transport::Closed&)> on_end_ LONGWIRE_GUARDED_BY(mutex_);
+};
+
+}  // namespace longwire::daemon

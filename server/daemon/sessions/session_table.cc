@@ -1,0 +1,489 @@
+#include "server/daemon/sessions/session_table.h"
+
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/printable.h"
+#include "link/transport/codes.h"
+#include "link/transport/log.h"
+#include "server/config/config.h"
+#include "server/daemon/sessions/terms.h"
+#include "server/daemon/sessions/warden_check.h"
+#include "server/daemon/settings/safe_limits.h"
+#include "wire/guards.h"
+
+namespace longwire::daemon {
+namespace {
+
+using transport::Log;
+using transport::LogLevel;
+
+// A client that opened a session attaches at once; one that died in between must not hold a worker.
+constexpr std::chrono::seconds kFirstAttachPatience{3};
+constexpr std::chrono::milliseconds kReapLook{250};
+
+// Session numbers are read by people, so they are short. They differ from those of an earlier
+// daemon, whose workers the warden may still be ending.
+uint64_t FirstId() {
+  uint32_t random = 0;
+  if (getrandom(&random, sizeof(random), 0) != sizeof(random)) random = getpid();
+  return uint64_t{1} + random % 1'000'000 * 1000;
+}
+
+std::string HostName() {
+  char host[256] = {};
+  gethostname(host, sizeof(host) - 1);
+  return host;
+}
+
+// Only variables that the driver reads: no text of a client reaches a loader or a shell.
+std::vector<std::string> DriverVariables(const std::vector<std::string>& given) {
+  std::vector<std::string> kept;
+  for (const std::string& variable : given) {
+    if (variable.starts_with("CUDA_") && variable.find('\0') == std::string::npos) {
+      kept.push_back(variable);
+    }
+  }
+  return kept;
+}
+
+size_t DescriptorsOf(const wire::OpenRequest& request, const Peer& peer) {
+  return admission::DescriptorsOfSession(std::min(request.lanes, wire::kMaxLanes),
+                                         peer.uid.has_value());
+}
+
+// The versions that client, link and this server share; nullopt with a sentence.
+std::optional<wire::VersionRange> Agree(wire::VersionRange client, wire::VersionRange link,
+                                        std::string* sentence) {
+  const wire::Speaker server{"this server", wire::kUpgradeServer, wire::SpokenVersions()};
+  const wire::Speaker program{"the client", wire::kUpgradeClient, client};
+  const wire::Speaker carrier{"longwire-link on the client's host", wire::kUpgradeClient, link};
+  for (const wire::Speaker* far : {&program, &carrier}) {
+    if (wire::Common(far->versions, server.versions)) continue;
+    *sentence = wire::RefusalOf(*far, server);
+    return std::nullopt;
+  }
+  auto both = wire::Common(*wire::Common(client, server.versions), link);
+  if (!both) *sentence = wire::RefusalOf(carrier, program);
+  return both;
+}
+
+void LogOpened(const ServerSession& session, uint32_t protocol) {
+  const ClientDescription& client = session.client();
+  const warden::WorkerStarted& worker = session.worker();
+  Log(LogLevel::kInfo, session.subject(),
+      "opened for " + client.program + " (pid " + std::to_string(client.pid) + " on " +
+          client.host + ", from " + client.peer.address + ", '" + client.peer.identity +
+          "' of tenant '" + client.peer.tenant->name() + "'), worker " +
+          std::to_string(worker.pid) + (worker.warm ? " (warm)" : "") + ", protocol " +
+          std::to_string(protocol));
+}
+
+// A worker that opened the session in a version that was not among those given to it.
+void CheckChoice(wire::VersionRange given, wire::OpenReply* reply) {
+  if (reply->code != 0 || given.Has(reply->protocol)) return;
+  reply->code = transport::kSystemDriverMismatch;
+  reply->sentence = wire::RefusalOf({"longwired, for this client,", "longwired", given},
+                                    {"longwire-worker", "longwire-worker", reply->versions});
+}
+
+}  // namespace
+
+SessionTable::SessionTable(const config::LiveConfig& live)
+    : live_(live), next_id_(FirstId()), images_(ImageStoreOptionsOf(*live.Get())), entrance_(live) {
+  WardenClient::Events events;
+  events.worker_died = [this](const warden::WorkerDied& died) { OnWorkerDied(died); };
+  events.warden_lost = [this] {
+    Log(LogLevel::kError, "longwire-warden went away, and all workers with it");
+    EndAll({static_cast<uint32_t>(transport::kLaunchFailed), "the server's warden ended"});
+  };
+  auto starter = [this](std::string* sentence) { return StartWarden(*live_.Get(), sentence); };
+  warden_ = std::make_unique<WardenClient>(live_.Get()->warden(), starter, events);
+  scheduling_ = std::make_unique<Scheduling>(SchedulingOptionsOf(*live_.Get()));
+}
+
+SessionTable::~SessionTable() {
+  Close();
+  if (reaper_.joinable()) reaper_.join();
+  warden_.reset();
+}
+
+bool SessionTable::Start(std::string* sentence) {
+  bool silent = false;
+  if (!warden_->Connect(sentence, &silent)) {
+    if (!silent) return false;
+    Log(LogLevel::kWarning, *sentence);  // it may answer later
+  }
+  warden_->KillLeftovers();
+  auto stats = warden_->GetStats(sentence);
+  std::string difference = stats ? DifferenceOf(*live_.Get(), *stats) : "";
+  if (!difference.empty()) Log(LogLevel::kWarning, difference);
+  if (stats) NoteDevices(*stats);
+  ApplyTenants(*live_.Get(), *scheduling_, *warden_, lendable());
+  reaper_ = std::thread([this] { ReapLoop(); });
+  return true;
+}
+
+void SessionTable::NoteDevices(const warden::Stats& stats) {
+  uint64_t sum = 0;
+  for (const warden::DeviceStats& device : stats.devices) sum += device.lendable;
+  lendable_.store(sum);
+}
+
+OpenedSession SessionTable::Refuse(int32_t code, const Peer& peer, std::string sentence) {
+  failed_.fetch_add(1);
+  identities_.Refused(peer);
+  Log(LogLevel::kWarning, peer.subject(),
+      "a session for " + peer.address + " was refused: " + sentence);
+  OpenedSession refused;
+  refused.reply.code = code;
+  refused.reply.sentence = std::move(sentence);
+  return refused;
+}
+
+bool SessionTable::Admit(const Peer& peer, size_t descriptors, std::string* sentence) {
+  if (!entrance_.EnterSession(peer.identity, descriptors, sentence)) return false;
+  if (AdmitTenant(*peer.tenant, sentence)) return true;
+  entrance_.LeaveSession(peer.identity, descriptors);
+  return false;
+}
+
+bool SessionTable::AdmitTenant(const config::Tenant& tenant, std::string* sentence) {
+  const config::LiveConfig::Snapshot config = live_.Get();
+  const uint32_t most = config->max_sessions();
+  const uint32_t limit = SessionLimitOf(*config, tenant);
+  base::MutexLock lock(mutex_);
+  size_t all = 0;
+  for (const auto& [name, count] : held_) all += count;
+  bool limited = !wire::GuardIsOff("quota_sessions");
+  if (ending_) {
+    *sentence = "the server shuts down";
+  } else if (draining_) {
+    *sentence = "the server takes no new sessions: its administrator lets it run empty";
+  } else if (all >= most) {
+    *sentence = "the server has " + std::to_string(most) +
+                " sessions already, as many as its max_sessions allows";
+  } else if (limited && held_[tenant.name()] >= limit) {
+    *sentence = "the tenant '" + tenant.name() + "' has " + std::to_string(held_[tenant.name()]) +
+                " sessions already; its limit is " + std::to_string(limit);
+  } else {
+    ++held_[tenant.name()];
+    return true;
+  }
+  return false;
+}
+
+void SessionTable::Release(const Peer& peer, size_t descriptors) {
+  entrance_.LeaveSession(peer.identity, descriptors);
+  base::MutexLock lock(mutex_);
+  const std::string& tenant = peer.tenant->name();
+  if (--held_[tenant] == 0) held_.erase(tenant);
+}
+
+size_t SessionTable::StreamsOf(const std::string& identity) {
+  size_t streams = 0;
+  for (const auto& session : List()) {
+    const ClientDescription& client = session->client();
+    if (client.peer.identity == identity && !client.local()) streams += session->lanes();
+  }
+  return streams;
+}
+
+std::shared_ptr<ServerSession> SessionTable::StartSession(const wire::OpenRequest& request,
+                                                          const Peer& peer, bool want_warm,
+                                                          int32_t* code, std::string* sentence) {
+  uint64_t id = next_id_.fetch_add(1);
+  warden::StartWorker start;
+  start.session = id;
+  start.devices = ChooseDevices(id, *peer.tenant, request.environment, sentence);
+  if (start.devices.empty()) {
+    *code = transport::kDeviceUnavailable;
+    return nullptr;
+  }
+  start.want_warm = want_warm;
+  start.environment = DriverVariables(request.environment);
+  start.tenant = peer.tenant->name();
+  // Each time: the warden may have started anew.
+  warden_->SetQuota(QuotaOf(*live_.Get(), *peer.tenant, lendable()));
+  warden_->SetLimits(LimitsOf(*live_.Get()));
+  StartedWorker worker = warden_->Start(std::move(start));
+  if (worker.started.code != 0) {
+    *code = worker.started.code;
+    *sentence = worker.started.sentence;
+    placements_.Forget(id);
+    return nullptr;
+  }
+  ClientDescription client{base::Printable(request.program), base::Printable(request.host),
+                           request.pid, peer, DescriptorsOf(request, peer)};
+  auto session = std::make_shared<ServerSession>(id, std::move(client), std::move(worker));
+  std::vector<scheduler::DeviceId> devices;
+  for (const warden::KeeperProcess& keeper : session->worker().keepers) {
+    devices.push_back(static_cast<scheduler::DeviceId>(keeper.device));
+  }
+  auto page = scheduling_->Open(SchedulerSession(id, *peer.tenant, std::move(devices)));
+  if (page != nullptr) {
+    page->bytes_in_flight() = peer.tenant->bytes_in_flight();
+    // Only programs of this host can share the worker's rings.
+    page->segment_bytes() = session->client().local() ? peer.tenant->pinned_memory() : 0;
+  }
+  session->SetGates(std::move(page));
+  if (session->MapRings()) return session;
+  *code = transport::kDeviceUnavailable;
+  *sentence = "the worker's rings cannot be mapped";
+  Abandon(id);
+  return nullptr;
+}
+
+std::vector<int32_t> SessionTable::ChooseDevices(uint64_t id, const config::Tenant& tenant,
+                                                 const std::vector<std::string>& environment,
+                                                 std::string* sentence) {
+  auto stats = warden_->GetStats(sentence);
+  if (!stats) return {};
+  NoteDevices(*stats);
+  DevicesWish wish = WishOf(tenant, environment, stats->devices.size());
+  *sentence = wish.refusal;
+  if (wish.devices == 0) return {};
+  return placements_.Place(id, wish.devices, live_.Get()->placement(), *stats,
+                           scheduling_->BusyDevices(), sentence);
+}
+
+std::vector<int32_t> SessionTable::ForecastDevices(const config::Tenant& tenant,
+                                                   const std::vector<std::string>& environment,
+                                                   const warden::Stats& stats,
+                                                   std::string* sentence) {
+  DevicesWish wish = WishOf(tenant, environment, stats.devices.size());
+  *sentence = wish.refusal;
+  if (wish.devices == 0) return {};
+  return placements_.Forecast(wish.devices, live_.Get()->placement(), stats,
+                              scheduling_->BusyDevices(), sentence);
+}
+
+void SessionTable::Abandon(uint64_t session) {
+  warden_->Kill(session);
+  scheduling_->Close(session);
+  placements_.Forget(session);
+  host_memory_.Ended(session);
+}
+
+bool SessionTable::MakeTokens(ServerSession& session, std::vector<transport::Token>* tokens) {
+  tokens->resize(session.lanes());
+  for (uint32_t lane = 0; lane < session.lanes(); ++lane) {
+    if (!NewToken(&(*tokens)[lane])) return false;
+    session.lane(lane).SetToken((*tokens)[lane]);
+  }
+  return true;
+}
+
+void SessionTable::Describe(const ServerSession& session, wire::OpenReply* reply) {
+  reply->session = session.id();
+  std::string host = HostName();
+  std::erase_if(reply->processes, [](const wire::ProcessDescription& process) {
+    return process.role == "longwire-worker" || process.role == "longwire-keeper";
+  });
+  reply->processes.push_back({"longwired", host, static_cast<uint32_t>(getpid())});
+  uint32_t worker = static_cast<uint32_t>(session.worker().pid);
+  reply->processes.push_back({"longwire-worker", host, worker});
+  for (const warden::KeeperProcess& keeper : session.worker().keepers) {
+    reply->processes.push_back({"longwire-keeper", host, static_cast<uint32_t>(keeper.pid)});
+  }
+}
+
+void SessionTable::ServeWorker(const ServerSession& session, const config::Tenant& tenant) {
+  wire::Descriptor control = session.ControlSocket();
+  bool limited = host_memory_.Opened(session.id(), HostMemoryOf(tenant), HostMemoryTermsOf(tenant),
+                                     control.get());
+  if (!limited) Log(LogLevel::kWarning, session.subject(), "its host memory is not limited");
+  images_.Serve(session.id(), tenant.name(), std::move(control));
+}
+
+// It is in the table already: a reload from now on finds it there.
+bool SessionTable::MayStay(const std::shared_ptr<ServerSession>& session, std::string* sentence) {
+  *sentence = check_ ? check_(*session) : "";
+  if (sentence->empty()) return true;
+  End(session, {static_cast<uint32_t>(transport::kLaunchFailed), *sentence});
+  return false;
+}
+
+OpenedSession SessionTable::Open(std::span<const std::byte> bytes, wire::VersionRange link,
+                                 const Peer& peer, const std::atomic<bool>& cancelled) {
+  if (peer.refused()) return Refuse(transport::kNoDevice, peer, peer.refusal);
+  std::string sentence;
+  if (!entrance_.AwaitOpening(peer.identity, cancelled, &sentence)) {
+    return Refuse(transport::kDeviceUnavailable, peer, sentence);
+  }
+  wire::OpenRequest request;
+  wire::Reader reader(bytes);
+  if (bytes.size() > wire::kMaxOpenBytes || request.Decode(reader) != wire::WireResult::kOk) {
+    return Refuse(transport::kSystemDriverMismatch, peer,
+                  "the request to open a session cannot be read; client and server are probably "
+                  "of different versions");
+  }
+  auto versions = Agree(request.versions, link, &sentence);
+  if (!versions) return Refuse(transport::kSystemDriverMismatch, peer, sentence);
+  const size_t descriptors = DescriptorsOf(request, peer);
+  if (!Admit(peer, descriptors, &sentence)) {
+    return Refuse(transport::kDeviceUnavailable, peer, sentence);
+  }
+  int32_t code = 0;
+  std::shared_ptr<ServerSession> session;
+  OpenedSession opened;
+  // The worker decides: it chooses the newest of these that it speaks.
+  std::vector<std::byte> introduction = wire::Narrowed(bytes, *versions);
+  for (bool want_warm : {true, false}) {
+    session = StartSession(request, peer, want_warm, &code, &sentence);
+    if (session == nullptr) break;
+    if (session->Introduce(introduction, cancelled, &opened.reply, &sentence)) {
+      CheckChoice(*versions, &opened.reply);
+      code = opened.reply.code;
+      sentence = opened.reply.sentence;
+      break;
+    }
+    code = transport::kDeviceUnavailable;
+    // A worker that waited ahead of need may have died unnoticed; a fresh one gets one chance.
+    if (!session->worker().warm || cancelled.load()) break;
+    Log(LogLevel::kWarning, session->subject(), "a warm worker failed: " + sentence);
+    Abandon(session->id());
+  }
+  if (code == 0 && !MakeTokens(*session, &opened.tokens)) code = transport::kUnknown;
+  {
+    base::MutexLock lock(mutex_);
+    if (code == 0 && ending_) {
+      code = transport::kDeviceUnavailable;
+      sentence = "the server shuts down";
+    }
+    if (code == 0) sessions_[session->id()] = session;
+  }
+  if (code != 0) {
+    if (session != nullptr) Abandon(session->id());
+    Release(peer, descriptors);
+    return Refuse(code, peer, sentence);
+  }
+  if (!MayStay(session, &sentence)) return Refuse(transport::kNoDevice, peer, sentence);
+  ServeWorker(*session, *peer.tenant);
+  Describe(*session, &opened.reply);
+  opened_.fetch_add(1);
+  identities_.Opened(peer);
+  Detached();  // until its client attaches
+  LogOpened(*session, opened.reply.protocol);
+  // A death before the session was in the table was not reported.
+  if (session->WorkerIsDead()) {
+    End(session, {static_cast<uint32_t>(transport::kLaunchFailed), "its worker ended"});
+  }
+  opened.session = std::move(session);
+  return opened;
+}
+
+std::shared_ptr<ServerSession> SessionTable::Find(uint64_t id) {
+  base::MutexLock lock(mutex_);
+  auto found = sessions_.find(id);
+  return found == sessions_.end() ? nullptr : found->second;
+}
+
+std::vector<std::shared_ptr<ServerSession>> SessionTable::List() {
+  base::MutexLock lock(mutex_);
+  std::vector<std::shared_ptr<ServerSession>> list;
+  for (const auto& [id, session] : sessions_) list.push_back(session);
+  return list;
+}
+
+void SessionTable::End(const std::shared_ptr<ServerSession>& session,
+                       const transport::Closed& closed) {
+  if (!session->End(closed)) return;
+  Release(session->client().peer, session->client().descriptors);
+  Abandon(session->id());
+  {
+    base::MutexLock lock(mutex_);
+    sessions_.erase(session->id());
+  }
+  auto seconds = std::chrono::duration<double>(Clock::now() - session->opened()).count();
+  identities_.Ended(session->client().peer, session->bytes_up(), session->bytes_down(), seconds);
+  char text[96];
+  snprintf(text, sizeof(text), "ended after %.3f s, code %u, %llu bytes up, %llu down", seconds,
+           closed.code, static_cast<unsigned long long>(session->bytes_up()),
+           static_cast<unsigned long long>(session->bytes_down()));
+  Log(closed.code == 0 ? LogLevel::kInfo : LogLevel::kWarning, session->subject(),
+      text + (closed.sentence.empty() ? "" : ": " + closed.sentence));
+}
+
+void SessionTable::Detached() {
+  {
+    base::MutexLock lock(mutex_);
+    detached_ = true;
+  }
+  changed_.NotifyAll();
+}
+
+void SessionTable::SendTerms(const config::Config& config) {
+  for (const config::Tenant& tenant : config.tenants()) {
+    host_memory_.SetLimit(tenant.name(), HostMemoryOf(tenant));
+  }
+  for (const auto& session : List()) {
+    for (uint32_t lane = 0; lane < session->lanes(); ++lane) {
+      session->lane(lane).SetTerms(config::ResumeGrace(config), config.compression());
+    }
+  }
+}
+
+void SessionTable::EndAll(const transport::Closed& closed) {
+  for (const auto& session : List()) End(session, closed);
+}
+
+void SessionTable::Close() {
+  {
+    base::MutexLock lock(mutex_);
+    ending_ = true;
+  }
+  changed_.NotifyAll();
+  EndAll({static_cast<uint32_t>(transport::kLaunchFailed), "the server shuts down"});
+}
+
+void SessionTable::SetDraining(bool draining) {
+  base::MutexLock lock(mutex_);
+  draining_ = draining;
+}
+
+bool SessionTable::draining() {
+  base::MutexLock lock(mutex_);
+  return draining_;
+}
+
+void SessionTable::OnWorkerDied(const warden::WorkerDied& died) {
+  std::shared_ptr<ServerSession> session = Find(died.session);
+  if (session == nullptr) return;
+  std::string sentence = died.sentence;
+  if (sentence.empty()) {
+    sentence = "its worker ended by signal " + std::to_string(died.signal);
+  }
+  End(session, {static_cast<uint32_t>(transport::kLaunchFailed), sentence});
+}
+
+void SessionTable::ReapLoop() {
+  base::MutexLock lock(mutex_);
+  while (!ending_) {
+    // No detached session: sleeps until there is one.
+    while (!ending_ && !detached_) changed_.Wait(lock);
+    auto look = Clock::now() + kReapLook;
+    while (!ending_ && changed_.WaitUntil(lock, look)) {
+    }
+    detached_ = false;
+    lock.Unlock();
+    bool detached = false;
+    for (const auto& session : List()) {
+      bool attached_before = session->epoch() != 0;
+      auto patience = attached_before ? config::ResumeGrace(*live_.Get())
+                                      : std::chrono::milliseconds(kFirstAttachPatience);
+      Clock::time_point since = session->detached_since();
+      if (since == Clock::time_point::max()) continue;
+      detached = true;
+      if (Clock::now() - since < patience) continue;
+      End(session, {static_cast<uint32_t>(transport::kLaunchFailed),
+                    attached_before ? "its connection broke" : "its client never came back"});
+    }
+    lock.Lock();
+    detached_ |= detached;
+  }
+}
+
+}  // namespace longwire::daemon

@@ -1,0 +1,136 @@
+// All sessions of the daemon: opens, finds, lists and ends them. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
+#include "server/admission/entrance.h"
+#include "server/config/live_config.h"
+#include "server/daemon/sessions/identity_figures.h"
+#include "server/daemon/sessions/images.h"
+#include "server/daemon/sessions/placement.h"
+#include "server/daemon/sessions/scheduling.h"
+#include "server/daemon/sessions/session.h"
+#include "server/daemon/sessions/warden_client.h"
+#include "server/gates/host_memory_table.h"
+
+namespace longwire::daemon {
+
+struct OpenedSession {
+  std::shared_ptr<ServerSession> session;  // nullptr when refused
+  wire::OpenReply reply;                   // with a code and a sentence when refused
+  std::vector<transport::Token> tokens;    // of each lane
+};
+
+class SessionTable {
+ public:
+  explicit SessionTable(const config::LiveConfig& live);
+  ~SessionTable();
+
+  // Connects to the warden, starting it if needed, and kills workers of an earlier daemon.
+  bool Start(std::string* sentence);
+
+  // Opens a session for an encoded OpenRequest of `peer`, with the worker's own rings if the peer
+  // is at the local socket. `link`: the versions of the link between. Gives up when *cancelled is
+  // set.
+  OpenedSession Open(std::span<const std::byte> request, wire::VersionRange link, const Peer& peer,
+                     const std::atomic<bool>& cancelled);
+  // Bytes of all devices that can be lent together; 0: not known yet.
+  uint64_t lendable() const { return lendable_.load(); }
+  std::shared_ptr<ServerSession> Find(uint64_t id);
+  std::vector<std::shared_ptr<ServerSession>> List();
+  // Ends it, kills its worker and forgets it.
+  void End(const std::shared_ptr<ServerSession>& session, const transport::Closed& closed);
+  void EndAll(const transport::Closed& closed);
+  // Reports that a session may have lost its connection: its resume_grace is watched.
+  void Detached();
+  // Ends all sessions and refuses new ones.
+  void Close();
+  // Whether new sessions are refused while those that run go on.
+  void SetDraining(bool draining);
+  bool draining();
+
+  // Says why a session that has just been opened has no right to it any more; empty if it has. Set
+  // it before the first Open.
+  using Check = std::function<std::string(const ServerSession& session)>;
+  void set_check(Check check) { check_ = std::move(check); }
+
+  WardenClient& warden() { return *warden_; }
+  Scheduling& scheduling() { return *scheduling_; }
+  Images& images() { return images_; }
+  gates::HostMemoryTable& host_memory() { return host_memory_; }
+  admission::Entrance& entrance() { return entrance_; }
+  // How many streams the identity's sessions have, which it may resume.
+  size_t StreamsOf(const std::string& identity);
+  PlacementTable& placements() { return placements_; }
+  IdentityFigures& identities() { return identities_; }
+  uint64_t opened() const { return opened_.load(); }
+  uint64_t failed() const { return failed_.load(); }
+  // The devices that a session of the tenant would get now; none with a sentence.
+  std::vector<int32_t> ForecastDevices(const config::Tenant& tenant,
+                                       const std::vector<std::string>& environment,
+                                       const warden::Stats& stats, std::string* sentence);
+  // Sends running sessions the terms that a reload has changed.
+  void SendTerms(const config::Config& config);
+  // The configuration in force.
+  config::LiveConfig::Snapshot config() const { return live_.Get(); }
+
+ private:
+  OpenedSession Refuse(int32_t code, const Peer& peer, std::string sentence);
+  void NoteDevices(const warden::Stats& stats);
+  // Counts a new session against the limits of its tenant and its identity; Release undoes it.
+  bool Admit(const Peer& peer, size_t descriptors, std::string* sentence);
+  bool AdmitTenant(const config::Tenant& tenant, std::string* sentence);
+  void Release(const Peer& peer, size_t descriptors);
+  // Empty with a sentence when there are none.
+  std::vector<int32_t> ChooseDevices(uint64_t id, const config::Tenant& tenant,
+                                     const std::vector<std::string>& environment,
+                                     std::string* sentence);
+  std::shared_ptr<ServerSession> StartSession(const wire::OpenRequest& request, const Peer& peer,
+                                              bool want_warm, int32_t* code, std::string* sentence);
+  // False with a sentence when the session has lost its right while it was opened; it is ended.
+  bool MayStay(const std::shared_ptr<ServerSession>& session, std::string* sentence);
+  // Kills the worker of a session that has ended or could not be opened.
+  void Abandon(uint64_t session);
+  // What its worker gets once it is open: the limits of the host's memory, answers about images.
+  void ServeWorker(const ServerSession& session, const config::Tenant& tenant);
+  // False when the system has no random bytes.
+  bool MakeTokens(ServerSession& session, std::vector<transport::Token>* tokens);
+  void Describe(const ServerSession& session, wire::OpenReply* reply);
+  void OnWorkerDied(const warden::WorkerDied& died);
+  void ReapLoop();
+
+  const config::LiveConfig& live_;
+  std::atomic<uint64_t> next_id_;
+  std::atomic<uint64_t> opened_{0};
+  std::atomic<uint64_t> failed_{0};
+  std::unique_ptr<WardenClient> warden_;
+  std::unique_ptr<Scheduling> scheduling_;
+  PlacementTable placements_;
+  gates::HostMemoryTable host_memory_;
+  IdentityFigures identities_;
+  std::atomic<uint64_t> lendable_{0};  // of all devices, as the warden said last; 0: not yet
+  Check check_;
+  Images images_;
+  admission::Entrance entrance_;
+
+  base::Mutex mutex_{base::ranks::kSessionTable};
+  base::CondVar changed_;
+  std::map<uint64_t, std::shared_ptr<ServerSession>> sessions_ LONGWIRE_GUARDED_BY(mutex_);
+  bool ending_ LONGWIRE_GUARDED_BY(mutex_) = false;  // no new sessions
+  bool draining_ LONGWIRE_GUARDED_BY(mutex_) = false;
+  // A session may have no connection.
+  bool detached_ LONGWIRE_GUARDED_BY(mutex_) = false;
+  std::map<std::string, size_t> held_ LONGWIRE_GUARDED_BY(mutex_);  // by tenant's name
+  std::thread reaper_;
+};
+
+}  // namespace longwire::daemon

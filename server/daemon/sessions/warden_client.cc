@@ -1,0 +1,333 @@
+#include "server/daemon/sessions/warden_client.h"
+
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <memory>
+
+#include "base/poll_set.h"
+#include "link/transport/codes.h"
+#include "link/transport/log.h"
+#include "server/protocol/hello.h"
+
+namespace longwire::daemon {
+namespace {
+
+using std::chrono::milliseconds;
+
+// A cold worker loads the driver and makes a context first.
+constexpr milliseconds kStartPatience{60'000};
+constexpr milliseconds kStatsPatience{2'000};
+// How long a warden may not accept a connection.
+constexpr milliseconds kAcceptPatience{2'000};
+// What waits for a warden that does not read: beyond that it gets only what must not be lost.
+constexpr size_t kWaitingLimit = 1 << 20;
+
+}  // namespace
+
+WardenClient::WardenClient(std::string socket, Starter starter, Events events)
+    : socket_path_(std::move(socket)),
+      starter_(std::move(starter)),
+      events_(std::move(events)),
+      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+
+WardenClient::~WardenClient() {
+  ending_.store(true);
+  {
+    base::MutexLock lock(mutex_);
+    if (socket_ != nullptr) shutdown(socket_->get(), SHUT_RDWR);
+  }
+  if (reader_.joinable()) reader_.join();
+}
+
+// An older warden ends the connection on an unknown packet.
+std::optional<wire::VersionRange> WardenClient::Greet(wire::Descriptor* socket) {
+  if (!wire::SpeaksRanges()) return wire::kWithoutRange;
+  bool closed = !wire::SendMessage(socket->get(), message::Pack(message::Hello{}));
+  if (!closed) {
+    auto answer = wire::ReceiveMessage(socket->get(), kStatsPatience, &closed);
+    if (answer) return message::HelloIn(answer->bytes).value_or(wire::VersionRange{});
+    if (!closed) return std::nullopt;
+  }
+  *socket = wire::ConnectLocal(socket_path_, kAcceptPatience);
+  if (!socket->valid()) return std::nullopt;
+  return wire::kWithoutRange;
+}
+
+bool WardenClient::Connect(std::string* sentence, bool* silent) {
+  return ConnectUntil(std::chrono::steady_clock::now() + kStartPatience, sentence, silent);
+}
+
+bool WardenClient::ConnectUntil(std::chrono::steady_clock::time_point deadline,
+                                std::string* sentence, bool* silent) {
+  base::AssertNoRankedLockHeld();
+  base::MutexLock lock(mutex_);
+  const uint64_t before = attempts_;
+  while (connecting_ && std::chrono::steady_clock::now() < deadline) {
+    answered_.WaitUntil(lock, deadline);
+  }
+  if (socket_ != nullptr) return true;
+  if (connecting_ || attempts_ != before) {
+    *sentence = connecting_ ? "longwire-warden does not answer" : last_problem_;
+    if (sentence->empty()) *sentence = "longwire-warden went away";
+    return false;
+  }
+  connecting_ = true;
+  lock.Unlock();
+  bool connected = TryToConnect(sentence, silent);
+  lock.Lock();
+  connecting_ = false;
+  ++attempts_;
+  last_problem_ = *sentence;
+  answered_.NotifyAll();
+  return connected;
+}
+
+bool WardenClient::TryToConnect(std::string* sentence, bool* silent) {
+  base::MutexLock connecting(connect_mutex_);
+  if (reader_.joinable()) reader_.join();
+  wire::Descriptor socket = wire::ConnectLocal(socket_path_, kAcceptPatience);
+  bool crowded = !socket.valid() && errno == EAGAIN;
+  if (!socket.valid() && !crowded) {
+    if (!starter_(sentence)) return false;
+    socket = wire::ConnectLocal(socket_path_, kAcceptPatience);
+  }
+  if (!socket.valid()) {
+    *sentence = "longwire-warden does not answer at " + socket_path_;
+    return false;
+  }
+  auto versions = Greet(&socket);
+  if (!versions) {
+    *sentence = "longwire-warden does not answer at " + socket_path_;
+    if (silent != nullptr) *silent = true;
+    return false;
+  }
+  const wire::VersionRange ours = wire::SpokenVersions();
+  version_ = wire::NewestCommon(*versions, ours);
+  if (version_ == 0) {
+    *sentence = wire::RefusalOf({"longwired", "longwired", ours},
+                                {"longwire-warden", "longwire-warden, and restart it", *versions});
+    return false;
+  }
+  if (version_ != ours.newest) {
+    transport::Log(transport::LogLevel::kInfo, "longwire-warden is of another version: protocol " +
+                                                   std::to_string(version_) + " is spoken with it");
+  }
+  {
+    base::MutexLock lock(mutex_);
+    socket_ = std::make_shared<wire::Descriptor>(std::move(socket));
+  }
+  reader_ = std::thread([this] { ReadLoop(); });
+  return true;
+}
+
+bool WardenClient::IsConnected() {
+  base::MutexLock lock(mutex_);
+  return socket_ != nullptr;
+}
+
+void WardenClient::ReadLoop() {
+  std::shared_ptr<wire::Descriptor> socket;
+  {
+    base::MutexLock lock(mutex_);
+    socket = socket_;
+  }
+  base::PollSet set;
+  for (bool closed = false; !closed;) {
+    short events = POLLIN;
+    {
+      base::MutexLock lock(mutex_);
+      if (!waiting_.empty()) events |= POLLOUT;
+    }
+    set.Clear();
+    base::PollSet::Entry warden = set.Add(socket->get(), events);
+    base::PollSet::Entry wake = set.Add(wake_.get());
+    if (set.Wait(milliseconds(-1)) < 0) continue;
+    eventfd_t count = 0;
+    if (set.Ready(wake)) eventfd_read(wake_.get(), &count);
+    if (set.Ready(warden, POLLOUT)) SendWaiting();
+    if (!set.Ready(warden, static_cast<short>(~POLLOUT))) continue;
+    auto message = wire::ReceiveMessage(socket->get(), milliseconds(0), &closed);
+    if (message) HandleMessage(std::move(*message));
+  }
+  LoseConnection();
+}
+
+void WardenClient::LoseConnection() {
+  {
+    base::MutexLock lock(mutex_);
+    socket_ = nullptr;
+    waiting_.clear();
+    waiting_bytes_ = 0;
+    for (auto& [number, pending] : pending_) {
+      pending.messages.clear();
+      pending.done = true;
+    }
+  }
+  answered_.NotifyAll();
+  if (!ending_.load()) events_.warden_lost();
+}
+
+template <class M>
+void WardenClient::AnswerWith(wire::Message message) {
+  M answer;
+  if (message::Unpack(message.bytes, &answer) != wire::WireResult::kOk) return;
+  Answer(answer.request, std::move(message));
+}
+
+void WardenClient::HandleMessage(wire::Message message) {
+  switch (message::KindOf(message.bytes)) {
+    case warden::WorkerStarted::kKind:
+      return AnswerWith<warden::WorkerStarted>(std::move(message));
+    case warden::ListEnd::kKind:
+      return AnswerWith<warden::ListEnd>(std::move(message));
+    case warden::Stats::kKind:
+      return AnswerWith<warden::Stats>(std::move(message));
+    case warden::Events::kKind:
+      return AnswerWith<warden::Events>(std::move(message));
+    case warden::WorkerDied::kKind: {
+      warden::WorkerDied died;
+      if (message::Unpack(message.bytes, &died) != wire::WireResult::kOk) return;
+      events_.worker_died(died);
+      break;
+    }
+    default:
+      break;
+  }
+}
+
+void WardenClient::Answer(uint64_t number, wire::Message message) {
+  base::MutexLock lock(mutex_);
+  auto found = pending_.find(number);
+  if (found == pending_.end()) return;  // no longer awaited; its descriptors are closed
+  Pending& pending = found->second;
+  bool element = message::KindOf(message.bytes) == warden::WorkerStarted::kKind;
+  pending.messages.push_back(std::move(message));
+  pending.done = !pending.list || !element;
+  answered_.NotifyAll();
+}
+
+std::vector<wire::Message> WardenClient::Ask(uint64_t number, bool list,
+                                             std::span<const std::byte> packet,
+                                             milliseconds patience, std::string* sentence) {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  if (!ConnectUntil(deadline, sentence, nullptr)) return {};
+  base::MutexLock lock(mutex_);
+  *sentence = "longwire-warden went away";
+  if (socket_ == nullptr) return {};
+  // In the table before the request is out: the answer may be quick.
+  pending_[number].list = list;
+  if (!Send(packet, Keep::kBounded)) {
+    if (!waiting_.empty()) *sentence = "longwire-warden does not answer";
+    pending_.erase(number);
+    return {};
+  }
+  while (!pending_[number].done && answered_.WaitUntil(lock, deadline)) {
+  }
+  bool done = pending_[number].done;
+  if (!done) *sentence = "longwire-warden does not answer";
+  std::vector<wire::Message> messages = std::move(pending_[number].messages);
+  pending_.erase(number);
+  return done ? std::move(messages) : std::vector<wire::Message>();
+}
+
+bool WardenClient::Send(std::span<const std::byte> packet, Keep keep) {
+  if (waiting_.empty()) {
+    ssize_t sent = send(socket_->get(), packet.data(), packet.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent >= 0) return true;
+    if (errno != EAGAIN && errno != EINTR) return false;
+  }
+  if (keep == Keep::kBounded && waiting_bytes_ + packet.size() > kWaitingLimit) return false;
+  waiting_.emplace_back(packet.begin(), packet.end());
+  waiting_bytes_ += packet.size();
+  eventfd_write(wake_.get(), 1);
+  return true;
+}
+
+void WardenClient::SendWaiting() {
+  base::MutexLock lock(mutex_);
+  while (socket_ != nullptr && !waiting_.empty()) {
+    const std::vector<std::byte>& packet = waiting_.front();
+    if (send(socket_->get(), packet.data(), packet.size(), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) return;
+    waiting_bytes_ -= packet.size();
+    waiting_.pop_front();
+  }
+}
+
+void WardenClient::Tell(std::span<const std::byte> packet, Keep keep) {
+  base::MutexLock lock(mutex_);
+  if (socket_ != nullptr) Send(packet, keep);
+}
+
+StartedWorker WardenClient::Start(warden::StartWorker request) {
+  StartedWorker worker;
+  request.request = next_request_.fetch_add(1);
+  std::string sentence;
+  auto messages = Ask(request.request, false, message::Pack(request), kStartPatience, &sentence);
+  bool good = !messages.empty() &&
+              message::Unpack(messages[0].bytes, &worker.started) == wire::WireResult::kOk;
+  if (good && worker.started.code != 0) return worker;
+  if (good && messages[0].descriptors.size() == warden::kWorkerDescriptors) {
+    auto& descriptors = messages[0].descriptors;
+    worker.control = std::move(descriptors[warden::kControlSocket]);
+    worker.up = std::move(descriptors[warden::kUpRing]);
+    worker.down = std::move(descriptors[warden::kDownRing]);
+    worker.pidfd = std::move(descriptors[warden::kPidfd]);
+    return worker;
+  }
+  Kill(request.session);  // in case it starts after all, or its descriptors were lost
+  worker.started.code = transport::kDeviceUnavailable;
+  worker.started.sentence = messages.empty() ? sentence : "longwire-warden gave a broken answer";
+  return worker;
+}
+
+void WardenClient::Kill(uint64_t session) {
+  warden::KillWorker request;
+  request.session = session;
+  Tell(message::Pack(request), Keep::kAlways);
+}
+
+void WardenClient::SetQuota(const warden::SetQuota& quota) {
+  Tell(message::Pack(quota), Keep::kBounded);
+}
+
+void WardenClient::SetLimits(const keeper::KeeperLimits& limits) {
+  Tell(message::Pack(warden::SetLimits{limits}), Keep::kBounded);
+}
+
+std::vector<keeper::MemoryEvent> WardenClient::GetEvents(int32_t device, uint64_t after) {
+  warden::GetEvents request{next_request_.fetch_add(1), device, after};
+  std::string sentence;
+  auto messages = Ask(request.request, false, message::Pack(request), kStatsPatience, &sentence);
+  warden::Events answer;
+  if (messages.empty() || message::Unpack(messages[0].bytes, &answer) != wire::WireResult::kOk) {
+    return {};
+  }
+  return answer.events;
+}
+
+std::optional<warden::Stats> WardenClient::GetStats(std::string* sentence) {
+  warden::GetStats request;
+  request.request = next_request_.fetch_add(1);
+  auto messages = Ask(request.request, false, message::Pack(request), kStatsPatience, sentence);
+  warden::Stats stats;
+  if (messages.empty() || message::Unpack(messages[0].bytes, &stats) != wire::WireResult::kOk) {
+    return std::nullopt;
+  }
+  return stats;
+}
+
+void WardenClient::KillLeftovers() {
+  warden::ListWorkers request;
+  request.request = next_request_.fetch_add(1);
+  std::string sentence;
+  for (const wire::Message& packet :
+       Ask(request.request, true, message::Pack(request), kStatsPatience, &sentence)) {
+    warden::WorkerStarted worker;
+    if (message::KindOf(packet.bytes) != warden::WorkerStarted::kKind) continue;
+    if (message::Unpack(packet.bytes, &worker) == wire::WireResult::kOk) Kill(worker.session);
+  }
+}
+
+}  // namespace longwire::daemon

@@ -1,0 +1,120 @@
+// The daemon's connection to longwire-warden: requests workers and statistics, and is notified of
+// workers' deaths. Thread-safe. A thread of its own reads the warden's packets.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
+#include "proto/config.pb.h"
+#include "server/protocol/warden.h"
+#include "wire/socket.h"
+#include "wire/versions.h"
+
+namespace longwire::daemon {
+
+// A started worker, with the descriptors that the warden sent.
+struct StartedWorker {
+  warden::WorkerStarted started;
+  wire::Descriptor control;
+  wire::Descriptor up;
+  wire::Descriptor down;
+  wire::Descriptor pidfd;
+};
+
+class WardenClient {
+ public:
+  struct Events {
+    std::function<void(const warden::WorkerDied&)> worker_died;
+    std::function<void()> warden_lost;
+  };
+  // Starts the warden. Called when none answers at its socket.
+  using Starter = std::function<bool(std::string* sentence)>;
+
+  WardenClient(std::string socket, Starter starter, Events events);
+  ~WardenClient();
+
+  // Connects unless it is connected. False with a sentence; *silent: a process listens but has not
+  // sent its versions yet. Callers that come meanwhile wait for the same attempt.
+  bool Connect(std::string* sentence, bool* silent = nullptr);
+  bool IsConnected();
+  // started.code is not 0 when there is no worker, and started.sentence says why.
+  StartedWorker Start(warden::StartWorker request);
+  void Kill(uint64_t session);
+  // Applies to leases from now on.
+  void SetQuota(const warden::SetQuota& quota);
+  void SetLimits(const keeper::KeeperLimits& limits);
+  std::optional<warden::Stats> GetStats(std::string* sentence);
+  // A device's memory events after that number; empty if the warden does not answer.
+  std::vector<keeper::MemoryEvent> GetEvents(int32_t device, uint64_t after);
+  // Kills workers that an earlier daemon left behind.
+  void KillLeftovers();
+
+ private:
+  struct Pending {
+    bool list = false;  // several messages, ListEnd last
+    bool done = false;
+    std::vector<wire::Message> messages;
+  };
+  // The messages that answer `packet`, whose request number is `number`; none with a sentence.
+  std::vector<wire::Message> Ask(uint64_t number, bool list, std::span<const std::byte> packet,
+                                 std::chrono::milliseconds patience, std::string* sentence);
+  bool ConnectUntil(std::chrono::steady_clock::time_point deadline, std::string* sentence,
+                    bool* silent);
+  bool TryToConnect(std::string* sentence, bool* silent);
+  // Exchanges Hello on the new connection; the warden's versions, nullopt if it does not answer.
+  std::optional<wire::VersionRange> Greet(wire::Descriptor* socket);
+  // Never waits for the warden: what its socket does not take is sent later, in order. False if it
+  // has gone, or too much waits already; `always`: then, too.
+  enum class Keep { kBounded, kAlways };
+  bool Send(std::span<const std::byte> packet, Keep keep) LONGWIRE_REQUIRES(mutex_);
+  void Tell(std::span<const std::byte> packet, Keep keep);
+  void SendWaiting();
+  void ReadLoop();
+  void HandleMessage(wire::Message message);
+  template <class M>
+  void AnswerWith(wire::Message message);  // to M::request, unless it is no M
+  void Answer(uint64_t number, wire::Message message);
+  void LoseConnection();
+
+  const std::string socket_path_;
+  const Starter starter_;
+  const Events events_;
+  std::atomic<uint64_t> next_request_{1};
+  std::atomic<bool> ending_{false};
+
+  wire::Descriptor wake_;  // for the reader: something waits to be sent
+
+  // Of the thread that connects. Without a rank: it may wait until a warden has started.
+  base::Mutex connect_mutex_ LONGWIRE_ACQUIRED_BEFORE(mutex_);
+  std::thread reader_ LONGWIRE_GUARDED_BY(connect_mutex_);
+  // The protocol version in use.
+  uint32_t version_ LONGWIRE_GUARDED_BY(connect_mutex_) = 0;
+
+  base::Mutex mutex_{base::ranks::kWardenClient};
+  base::CondVar answered_;
+  std::shared_ptr<wire::Descriptor> socket_ LONGWIRE_GUARDED_BY(mutex_);
+  std::map<uint64_t, Pending> pending_ LONGWIRE_GUARDED_BY(mutex_);
+  std::deque<std::vector<std::byte>> waiting_ LONGWIRE_GUARDED_BY(mutex_);  // to be sent
+  size_t waiting_bytes_ LONGWIRE_GUARDED_BY(mutex_) = 0;
+  bool connecting_ LONGWIRE_GUARDED_BY(mutex_) = false;
+  uint64_t attempts_ LONGWIRE_GUARDED_BY(mutex_) = 0;
+  std::string last_problem_ LONGWIRE_GUARDED_BY(mutex_);  // of the last attempt
+};
+
+// Starts `longwire-warden` from the daemon's own folder, detached, and waits until it answers.
+bool StartWarden(const config::Config& config, std::string* sentence);
+// Makes this process `longwire-warden`; returns only if that fails, with a sentence.
+void BecomeWarden(const config::Config& config, std::string* sentence);
+
+}  // namespace longwire::daemon

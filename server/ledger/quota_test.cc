@@ -1,0 +1,101 @@
+#include "server/ledger/quota.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <thread>
+#include <vector>
+
+namespace longwire::keeper {
+namespace {
+
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+
+TEST(TenantLedgerTest, LimitHoldsAtTheByteOverAllDevices) {
+  auto ledger = TenantLedger::Create();
+  ASSERT_NE(ledger, nullptr);
+  ledger->SetLimit(3, 10 * kMiB);
+  EXPECT_TRUE(ledger->Charge(3, 0, 6 * kMiB));
+  EXPECT_FALSE(ledger->Charge(3, 1, 4 * kMiB + 1));
+  EXPECT_EQ(ledger->room(3), 4 * kMiB);
+  EXPECT_TRUE(ledger->Charge(3, 1, 4 * kMiB));
+  EXPECT_FALSE(ledger->Charge(3, 0, 1));
+  EXPECT_TRUE(ledger->Charge(4, 0, 100 * kMiB)) << "a neighbour has its own limit";
+  ledger->Refund(3, 0, 1);
+  EXPECT_TRUE(ledger->Charge(3, 1, 1));
+}
+
+TEST(TenantLedgerTest, ALoweredLimitAddsNothingUntilEnoughCameBack) {
+  auto ledger = TenantLedger::Create();
+  ledger->SetLimit(1, 8);
+  EXPECT_TRUE(ledger->Charge(1, 0, 8));
+  ledger->SetLimit(1, 4);
+  EXPECT_EQ(ledger->room(1), 0u);
+  ledger->Refund(1, 0, 3);
+  EXPECT_FALSE(ledger->Charge(1, 0, 1));
+  ledger->Refund(1, 0, 2);
+  EXPECT_TRUE(ledger->Charge(1, 0, 1));
+}
+
+TEST(TenantLedgerTest, ADeadKeepersDeviceIsForgotten) {
+  auto ledger = TenantLedger::Create();
+  ledger->SetLimit(1, 8);
+  EXPECT_TRUE(ledger->Charge(1, 0, 5));
+  EXPECT_TRUE(ledger->Charge(1, 1, 3));
+  ledger->ForgetDevice(0);
+  EXPECT_EQ(ledger->charged(1), 3u);
+  EXPECT_TRUE(ledger->Charge(1, 1, 5));
+}
+
+TEST(TenantLedgerTest, ProcessesThatChargeAtOnceNeverExceedTheLimit) {
+  auto ledger = TenantLedger::Create();
+  ledger->SetLimit(2, 1000);
+  constexpr int kProcesses = 4;
+  for (int device = 0; device < kProcesses; ++device) {
+    if (fork() != 0) continue;
+    auto mine = TenantLedger::Map(wire::Descriptor(fcntl(ledger->descriptor(), F_DUPFD, 0)));
+    int charged = 0;
+    for (int i = 0; i < 1000; ++i) charged += mine->Charge(2, device, 1) ? 1 : 0;
+    _exit(charged / 10);  // exit codes are small; what all have together is looked at below
+  }
+  for (int i = 0; i < kProcesses; ++i) wait(nullptr);
+  EXPECT_EQ(ledger->charged(2), 1000u);
+}
+
+TEST(TenantLedgerTest, SurvivesAHolderThatDies) {
+  auto ledger = TenantLedger::Create();
+  ledger->SetLimit(2, 1 << 20);
+  std::vector<pid_t> children;
+  for (int i = 0; i < 4; ++i) {
+    pid_t child = fork();
+    if (child == 0) {
+      while (true) ledger->Charge(2, i, 0);
+    }
+    children.push_back(child);
+  }
+  for (pid_t child : children) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+  }
+  EXPECT_TRUE(ledger->Charge(2, 0, 1));
+}
+
+TEST(QuotaTest, WorkersOfATenantShareItsLimit) {
+  auto ledger = TenantLedger::Create();
+  ledger->SetLimit(5, 100);
+  Quota quota(*ledger, 0, true);
+  quota.Assign(71, 5);
+  quota.Assign(72, 5);
+  EXPECT_TRUE(quota.Charge(71, 60));
+  EXPECT_FALSE(quota.Charge(72, 41));
+  EXPECT_EQ(quota.room(72), 40u);
+  EXPECT_TRUE(quota.Charge(99, 1 << 30)) << "nobody's worker has no limit";
+  quota.Refund(71, 60);
+  EXPECT_TRUE(quota.Charge(72, 100));
+}
+
+}  // namespace
+}  // namespace longwire::keeper
