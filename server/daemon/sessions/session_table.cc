@@ -347,6 +347,8 @@ OpenedSession SessionTable::Open(std::span<const std::byte> bytes, wire::Version
     Abandon(session->id());
   }
   if (code == 0 && !MakeTokens(*session, &opened.tokens)) code = transport::kUnknown;
+  // Before it is in the table: whoever ends it there takes back what it was given here.
+  if (code == 0) ServeWorker(*session, *peer.tenant);
   {
     base::MutexLock lock(mutex_);
     if (code == 0 && ending_) {
@@ -361,7 +363,6 @@ OpenedSession SessionTable::Open(std::span<const std::byte> bytes, wire::Version
     return Refuse(code, peer, sentence);
   }
   if (!MayStay(session, &sentence)) return Refuse(transport::kNoDevice, peer, sentence);
-  ServeWorker(*session, *peer.tenant);
   Describe(*session, &opened.reply);
   opened_.fetch_add(1);
   identities_.Opened(peer);
