@@ -1,6 +1,6 @@
 """The same programs over every wire: natively, TCP, TCP with TLS, unix:, and TCP over longer and
-narrower wires (relay.h), in turn, and what calls over TCP stand on (floor.py); medians of the
-rounds, then the worst."""
+narrower wires (relay.h), in turn, and what calls over TCP stand on (floor.py, rested_floor.cc);
+medians of the rounds, then the worst. `rested` and `sizes` are tables of the same form."""
 import contextlib
 import re
 import statistics
@@ -15,9 +15,11 @@ from tenants_beside import say
 
 # Relays: round-trip time in ms, Gbit/s.
 RELAYS = {"rtt0.2": (0.2, 0), "rtt1": (1, 0), "rtt10": (10, 0), "rtt30": (30, 0),
-          "1gbit": (0, 1), "10gbit": (0, 10)}
-COLUMNS = ["floor", "native", "tcp", "tls", "unix", *RELAYS]
+          "1gbit": (0, 1), "10gbit": (0, 10), "lan": (0.2, 10), "site": (1, 10)}
+ALL_COLUMNS = ["floor", "native", "tcp", "tls", "unix", *RELAYS]
+COLUMNS = [name for name in ALL_COLUMNS if name not in ("lan", "site")]
 GROUPS = ["start", "calls", "copies"]
+RESTED_COLUMNS = ["floor", "native", "tcp", "tls", "unix", "lan", "site"]
 FIGURE = re.compile(r"^(\w+)\s+(-?[0-9.]+) (\S+)$", re.M)
 PROGRAM_SECONDS = 120
 
@@ -59,11 +61,12 @@ class Column:
 class Floor(Column):
     """Programs that speak with nobody but themselves."""
 
-    def __init__(self, build):
+    def __init__(self, build, programs):
         super().__init__(lambda name, *words: [build / "bench" / name, *words])
+        self.programs = programs
 
     def round(self, program, groups, raw):
-        for words in floor.PROGRAMS:
+        for words in self.programs:
             self.gather(words, raw)
 
 
@@ -79,14 +82,14 @@ def print_table(columns, title, choose, out):
     rows = {name: unit for column in columns.values()
             for name, (unit, _) in column.figures.items()}
     say(out, f"\n{title}")
-    say(out, f"{'figure':<24} {'unit':<5}" + "".join(f"{name:>10}" for name in columns))
+    say(out, f"{'figure':<32} {'unit':<5}" + "".join(f"{name:>10}" for name in columns))
     for row, unit in rows.items():
         cells = (column.value(row, choose) for column in columns.values())
-        say(out, f"{row:<24} {unit:<5}" + "".join(
+        say(out, f"{row:<32} {unit:<5}" + "".join(
             f"{'-':>10}" if cell is None else f"{cell:10.2f}" for cell in cells))
 
 
-def open_columns(stack, names, build, driver, program):
+def open_columns(stack, names, build, driver, program, floor_programs):
     """The chosen columns with their servers and relays, entered into the stack."""
     plain = stack.enter_context(Server(driver, build=build, warm_workers=2))
     columns = {}
@@ -96,9 +99,10 @@ def open_columns(stack, names, build, driver, program):
 
     for name in names:
         if name == "floor":
-            columns[name] = Floor(build)
+            columns[name] = Floor(build, floor_programs)
         elif name == "native":
-            if subprocess.run([program, "start"], capture_output=True).returncode == 0:
+            if subprocess.run([build / "dist" / "lib" / "longwire" / "bench" / "driver_figures",
+                               "start"], capture_output=True).returncode == 0:
                 columns[name] = Column(lambda *words: words)
             else:
                 columns[name] = None
@@ -118,11 +122,24 @@ def open_columns(stack, names, build, driver, program):
 
 
 def run(build, driver, raw, out, rounds, names, groups, seconds):
-    """`seconds`: no new round begins for a column when the slowest so far would not fit."""
     program = build / "dist" / "lib" / "longwire" / "bench" / "driver_figures"
+    measure(build, driver, raw, out, rounds, names or COLUMNS, groups, seconds, program,
+            floor.PROGRAMS)
+
+
+def run_rested(build, driver, raw, out, rounds, names, group, seconds):
+    """A table of rested_figures' group: requests after a rest, or copies of every size."""
+    floors = [["rested_floor"]] if group == "rested" else floor.PROGRAMS
+    program = build / "bench" / "rested_figures"
+    measure(build, driver, raw, out, rounds, names or RESTED_COLUMNS, [group], seconds, program,
+            floors)
+
+
+def measure(build, driver, raw, out, rounds, names, groups, seconds, program, floor_programs):
+    """`seconds`: no new round begins for a column when the slowest so far would not fit."""
     end = time.monotonic() + seconds
     with contextlib.ExitStack() as stack:
-        columns = open_columns(stack, names, build, driver, program)
+        columns = open_columns(stack, names, build, driver, program, floor_programs)
         done = dict.fromkeys(columns, 0)
         longest = dict.fromkeys(columns, 0)
         for _ in range(rounds):
