@@ -22,6 +22,7 @@ DEPENDS = {
     "attributes-with-load": ("start", "whole"),
     "early-copies": ("calls", "copies"),
     "early-reuse": ("uncached", "grown"),
+    "early-wakes": ("calls", "eight"),
     "joined-ends": ("calls", "copies"),
     "kept-limits": ("calls", "attention"),
     "late-comparisons": ("calls", "mirrored"),

@@ -10,12 +10,12 @@
 #include "link/transport/codes.h"
 #include "link/transport/spinning.h"
 #include "wire/rings/spinning.h"
+#include "wire/switches.h"
 
 namespace longwire::transport {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using Event = MessageStream::Event;
 
 // The last bytes of a session are dropped if the far end does not take them in this time.
 constexpr std::chrono::milliseconds kStopTime{1000};
@@ -34,13 +34,17 @@ constexpr int kRingLooks = 16;
 
 StreamPump::StreamPump(MessageStream& stream, RelayEnd& relay, TrafficCounters& counters,
                        Spinning spinning)
-    : stream_(stream), counters_(counters), spinning_(spinning), relay_(relay) {}
+    : stream_(stream),
+      counters_(counters),
+      spinning_(spinning),
+      tells_waits_apart_(!wire::IsSwitchedOff("early-wakes")),
+      wakes_early_(tells_waits_apart_ && spinning == Spinning::kYes),
+      relay_(relay) {}
 
 StreamPump::Outcome StreamPump::Run() {
   std::thread sleeper([this] { Sleeper(); });
   stream_.StartRead();
   std::optional<SpinPermit> permit;
-  wire::SpinPrediction spin(wire::AllowedCores());
   auto moved_at = Clock::now();
   int ring_polls = 0;  // in a row without polling the connection, which is slower
   while (!outcome_) {
@@ -55,7 +59,7 @@ StreamPump::Outcome StreamPump::Run() {
     if (moved || event != Event::kNone) {
       auto now = Clock::now();
       if (moved) answers_.Sent(now);
-      spin.Waited(now - moved_at);
+      Waited(now - moved_at, event == Event::kRead, moved);
       moved_at = now;
       if (!AnswerGoesFirst(now)) ReadOn();
       continue;
@@ -63,16 +67,18 @@ StreamPump::Outcome StreamPump::Run() {
     bool spins = spinning_ == Spinning::kYes;
     if (spins && !permit) permit.emplace();
     auto now = Clock::now();
-    if (spins && permit->granted() && now - moved_at < spin.Spin()) {
+    if (spins && permit->granted() && now - moved_at < waits_[awaited_].Spin()) {
       if (!AnswerGoesFirst(now)) ReadOn();
       sched_yield();
       continue;
     }
     permit.reset();
     ReadOn();
-    Sleep();
-    spin.Waited(Clock::now() - moved_at);
-    moved_at = Clock::now();
+    const uint64_t sent = relay_.sent();
+    const bool received = Sleep() == Event::kRead;
+    auto woken_at = Clock::now();
+    Waited(woken_at - moved_at, received, !received && relay_.sent() != sent);
+    moved_at = woken_at;
   }
   {
     base::MutexLock lock(mutex_);
@@ -82,6 +88,14 @@ StreamPump::Outcome StreamPump::Run() {
   relay_.outgoing_memory().PokeConsumer();
   sleeper.join();
   return *outcome_;
+}
+
+// A wait is over: something was received, or sent, or first received and then sent.
+void StreamPump::Waited(std::chrono::nanoseconds took, bool received, bool sent) {
+  waits_[awaited_].Waited(took);
+  if (!tells_waits_apart_) return;
+  if (received) awaited_ = kThisEnd;
+  if (sent) awaited_ = kFarEnd;
 }
 
 void StreamPump::Stop(Closed closed) {
@@ -127,7 +141,8 @@ void StreamPump::Sleeper() {
       data = watch.WaitBeyond(position, {}, wire::Deadline::max());
       lock.Lock();
       if (over_) return;
-      if (armed_) Send();  // bytes, or a requested acknowledgement
+      // Bytes, or a requested acknowledgement. The answer to bytes finds Run's thread awake.
+      if (armed_ && Send() && data && wakes_early_) stream_.Wake();
     }
     if (!data && watch.memory().closed()) {
       // Run's thread ends the session; there is nothing more to wait for here.
@@ -155,7 +170,7 @@ void StreamPump::ReadOn() {
   stream_.StartRead();
 }
 
-void StreamPump::Sleep() {
+StreamPump::Event StreamPump::Sleep() {
   wire::Deadline deadline = std::min(stop_deadline_, wire::Deadline::max());
   if (relay_.AckMayBecomeDue()) deadline = std::min(deadline, Clock::now() + kAckLook);
   bool may_rest = MayRest();
@@ -173,7 +188,11 @@ void StreamPump::Sleep() {
     armed_ = false;
   }
   HandleEvent(event);
-  if (!may_rest || rested_ || Clock::now() - message_at_ < kRestAfter) return;
+  if (may_rest && !rested_ && Clock::now() - message_at_ >= kRestAfter) Rest();
+  return event;
+}
+
+void StreamPump::Rest() {
   relay_.Rest();
   heap_user_.End();
   // Memory with unread bytes is returned at a later idle time.

@@ -2,12 +2,14 @@
 //
 // Two threads. The one that calls Run polls connection and ring for a bounded time and then sleeps
 // in the connection. While it sleeps (armed_), the second thread sleeps on the ring and sends new
-// data itself, so no byte waits for a hand-off between threads.
+// data itself, so no byte waits for a hand-off between threads; it then wakes the first, which is
+// awake when the answer comes.
 //
 // While armed_ is true, the members under "Shared" are guarded by mutex_; while it is false, they
 // belong to Run's thread. The compiler cannot check this: those members name no mutex.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -22,6 +24,7 @@
 #include "link/transport/message_stream.h"
 #include "link/transport/packing.h"
 #include "link/transport/relay_end.h"
+#include "wire/rings/spinning.h"
 
 namespace longwire::transport {
 
@@ -70,13 +73,20 @@ class StreamPump {
   const Closed& closed() const { return closed_; }
 
  private:
+  using Event = MessageStream::Event;
+  // What comes next. After a rest the one is soon there, the other is the rest itself: each wait
+  // resembles the last ones of its kind.
+  enum Awaited { kFarEnd, kThisEnd };
+
+  void Waited(std::chrono::nanoseconds took, bool received, bool sent);
   bool AnswerGoesFirst(std::chrono::steady_clock::time_point now) const;
   void ReadOn();
   void Sleeper();
   bool SleeperMayWork() const LONGWIRE_REQUIRES(mutex_);
-  void Sleep();
+  Event Sleep();
   bool MayRest();
-  void HandleEvent(MessageStream::Event event);
+  void Rest();
+  void HandleEvent(Event event);
   void HandleFrame();
   void HandleControl(const ReceivedFrame& frame);
   bool Send();
@@ -92,6 +102,8 @@ class StreamPump {
   MessageStream& stream_;
   TrafficCounters& counters_;
   const Spinning spinning_;
+  const bool tells_waits_apart_;  // both off with LONGWIRE_DISABLE=early-wakes
+  const bool wakes_early_;
   std::function<bool(std::span<const std::byte>)> on_attached_;
   std::function<void(const Terms&)> on_terms_;
 
@@ -100,6 +112,9 @@ class StreamPump {
   wire::Deadline stop_deadline_ = wire::Deadline::max();
   Unpacker unpacker_;
   AnswerPrediction answers_;
+  std::array<wire::SpinPrediction, 2> waits_{wire::SpinPrediction(wire::AllowedCores()),
+                                             wire::SpinPrediction(wire::AllowedCores())};
+  Awaited awaited_ = kThisEnd;
   bool read_due_ = false;  // a message was taken, the next read has not started
   std::chrono::steady_clock::time_point message_at_;  // the last message received or sent
   bool rested_ = true;                                // since message_at_

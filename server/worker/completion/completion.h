@@ -39,6 +39,8 @@ class Completion {
 
   void Start();
   void Stop();
+  // Work is about to be issued: the thread is awake when it is.
+  void ExpectWork() { uses_.timelines.ExpectWork(); }
 
   // Set while the log thread sleeps and is to be woken when work finishes.
   std::atomic<bool> wake_log_thread{false};

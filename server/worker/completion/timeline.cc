@@ -124,8 +124,17 @@ bool Timelines::anything_watched() {
 
 bool Timelines::WaitForWork() {
   base::MutexLock lock(mutex_);
-  while (!stop_ && watched_.empty()) changed_.Wait(lock);
+  while (!stop_ && watched_.empty() && !expects_) changed_.Wait(lock);
+  expects_ = false;
   return !stop_;
+}
+
+void Timelines::ExpectWork() {
+  {
+    base::MutexLock lock(mutex_);
+    expects_ = true;
+  }
+  changed_.NotifyAll();
 }
 
 void Timelines::Stop() {

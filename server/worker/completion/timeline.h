@@ -53,6 +53,8 @@ class Timelines {
   };
   // Waits until a stream has markers, or for Stop. False after Stop.
   bool WaitForWork();
+  // Makes WaitForWork return once without work: some is about to come.
+  void ExpectWork();
   // The markers reached in the watched streams since the last call.
   void Collect(std::vector<Reached>* reached);
   std::vector<std::shared_ptr<Stream>> Watched();
@@ -83,6 +85,7 @@ class Timelines {
   uint32_t next_slot_ LONGWIRE_GUARDED_BY(mutex_) = 0;
   bool write_value_missing_ LONGWIRE_GUARDED_BY(mutex_) = false;
   bool stop_ LONGWIRE_GUARDED_BY(mutex_) = false;
+  bool expects_ LONGWIRE_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace longwire::worker

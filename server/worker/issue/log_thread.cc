@@ -15,6 +15,7 @@
 #include "server/worker/support/host_memory.h"
 #include "server/worker/transfer/transfers.h"
 #include "wire/record.h"
+#include "wire/switches.h"
 
 namespace longwire::worker {
 namespace {
@@ -30,6 +31,7 @@ constexpr size_t kFetchedAhead = 8192;  // bytes, about as many as a pass of lau
 constexpr uint64_t kCountedBytes = uint64_t{4} << 20;
 // A missed wake-up would cost at most this.
 constexpr std::chrono::milliseconds kRecheck{10};
+const bool kWakesEarly = !wire::IsSwitchedOff("early-wakes");
 
 }  // namespace
 
@@ -76,11 +78,14 @@ void LogThread::Wait() {
   auto deadline = waits ? Clock::now() + kRecheck : up_.RestDeadline();
   auto begun = Clock::now();
   uses_.swapping.SetResting(true);
-  up_.WaitBeyond(IsFull() ? UINT64_MAX : seen_, spin_.Spin(), deadline);
+  const bool has_data = up_.WaitBeyond(IsFull() ? UINT64_MAX : seen_, spin_.Spin(), deadline);
+  const auto waited = Clock::now() - begun;
+  // After a rest the completion thread sleeps, too. It wakes while the first record is read.
+  if (has_data && kWakesEarly && waited >= spin_.Spin()) uses_.completion.ExpectWork();
   if (full) uses_.waiting.Await(false);
   if (up_.ToldToRest() && uses_.down.Rest()) up_.Rested();
   uses_.swapping.SetResting(false);
-  spin_.Waited(Clock::now() - begun);
+  spin_.Waited(waited);
   uses_.completion.wake_log_thread = false;
 }
 
