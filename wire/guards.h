@@ -58,6 +58,7 @@ inline constexpr std::string_view kGuards[] = {
     "start_only",      // a reload that changes what needs a restart: server/config/reload.cc
     "token",           // clients that resume a session of others: server/daemon/settings/token.cc
     "unordered",       // writes to a remap copy's source: client-shim/copy/remap_copies.cc
+    "upload_end",      // reads behind the end of their copy: session/offered_uploads.cc
     "waiting",         // one party that takes all room: server/admission/capacity.cc
     "watchdog",        // a daemon that no longer answers: server/daemon/notify.cc
     "windows",         // device memory where the client offers none: connect/check_reply.cc

@@ -259,8 +259,8 @@ CUresult SentUpload(const Where& where, calls::lwCopyToDevice& copy, const HostP
   *position = SubmitWork(stream, where, copy, copy.EncodedBytes());
   if (*position == ClientSession::kNoPosition) return ClientSession::NotQueued();
   session.counts().uploaded.fetch_add(copy.data.size(), std::memory_order_relaxed);
-  bool sent = way == UploadWay::kByLanes ? session.lanes().Send(copy.transfer, source)
-              : way == UploadWay::kInLog ? SendBytes(session, copy.transfer, source)
+  bool sent = way == UploadWay::kByLanes ? session.lanes().Send(copy.transfer, UploadSource(source))
+              : way == UploadWay::kInLog ? SendBytes(session, copy.transfer, UploadSource(source))
                                          : true;
   return sent ? CUDA_SUCCESS : ClientSession::NotSent();
 }

@@ -174,6 +174,8 @@ void Uploads::Compare(Upload& upload) {
     std::span<std::byte> now(seen, std::min(kBlock, upload.sent.size() - at));
     std::span<std::byte> sent = std::span(upload.sent).subspan(at, now.size());
     upload.place.Gather(at, now);
+    // The program may have changed it since it saw the copy's end.
+    if (IsOver(upload.point)) return;
     if (std::memcmp(now.data(), sent.data(), now.size()) == 0) continue;
     std::memcpy(sent.data(), now.data(), now.size());
     calls::lwCopyRevised revised;
@@ -196,6 +198,7 @@ void Uploads::Revise(const Stream* stream) {
 }
 
 void Uploads::PullInstead(const Stream* stream, uint64_t address, uint64_t bytes) {
+  std::vector<std::pair<StreamPoint, Ending>> endings;
   base::MutexLock lock(mutex_);
   DropOver();
   for (Upload& upload : uploads_) {
@@ -206,8 +209,13 @@ void Uploads::PullInstead(const Stream* stream, uint64_t address, uint64_t bytes
     calls::lwCopyPull pull;
     pull.transfer = upload.transfer;
     TheSession().Submit({}, pull);
-    Ending ending{Ending::Kind::kUpload, upload.transfer};
-    TheSession().EndsWith(upload.point.stream, upload.point.position, ending);
+    Retain(upload.point.stream);
+    endings.emplace_back(upload.point, Ending{Ending::Kind::kUpload, upload.transfer});
+  }
+  lock.Unlock();  // an upload that has ended already is waited for
+  for (const auto& [point, ending] : endings) {
+    TheSession().EndsWith(point.stream, point.position, ending);
+    Release(point.stream);
   }
 }
 
@@ -248,7 +256,7 @@ bool SendSpeculatively(Stream* stream, uint64_t position, uint64_t transfer,
   Upload upload{{stream, position}, transfer, place, std::vector<std::byte>(place.bytes())};
   place.Gather(0, upload.sent);
   HostPlace sent = HostPlace::Linear(upload.sent.data(), upload.sent.size());
-  if (!SendBytes(TheSession(), transfer, sent)) return false;
+  if (!SendBytes(TheSession(), transfer, UploadSource(sent))) return false;
   Retain(stream);
   TheUploads().Add(std::move(upload));
   // Its completion is reported early: until then it is compared.

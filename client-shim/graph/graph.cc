@@ -158,6 +158,8 @@ CUresult LaunchGraph(CUgraphExec exec, Stream* stream) {
     PullInstead(stream, 0, kAnywhere);
     TheSession().transfers().BeginGraphWrites();
   }
+  const bool reads = where.flags == 0 && TheSession().transfers().GraphsCanRead();
+  if (reads) TheSession().transfers().BeginGraphReads();
   calls::lwGraphLaunch launch;
   launch.exec = id;
   DeviceWork work(stream);
@@ -170,6 +172,7 @@ CUresult LaunchGraph(CUgraphExec exec, Stream* stream) {
     events.Recorded(stream, position);
   }
   if (writes) TheSession().EndsWith(stream, position, {Ending::Kind::kGraphWrites});
+  if (reads) TheSession().EndsWith(stream, position, {Ending::Kind::kGraphReads});
   if (position == ClientSession::kNoPosition) return ClientSession::NotQueued();
   if (facts.writes_program) NoteHostWrite(stream, position, 0, kAnywhere);
   return CUDA_SUCCESS;

@@ -144,13 +144,12 @@ TEST_F(DistrustTest, AnUploadIsRequestedOnce) {
   using Taken = Transfers::Taken;
   Transfers& transfers = TheSession().transfers();
   uint64_t transfer = TheSession().NewId();
-  HostPlace place;
-  bool persistent = false;
+  Transfers::Request request;
   transfers.OfferUpload(transfer, Place(), false);
-  EXPECT_EQ(transfers.TakeUpload(transfer, &place, &persistent), Taken::kNow);
-  EXPECT_EQ(transfers.TakeUpload(transfer, &place, &persistent), Taken::kTwice);
+  EXPECT_EQ(transfers.TakeUpload(transfer, &request), Taken::kNow);
+  EXPECT_EQ(transfers.TakeUpload(transfer, &request), Taken::kTwice);
   transfers.UploadRead(transfer);
-  EXPECT_EQ(transfers.TakeUpload(transfer, &place, &persistent), Taken::kGone);
+  EXPECT_EQ(transfers.TakeUpload(transfer, &request), Taken::kGone);
   EXPECT_END(fake_.SendRecord(DownKind::kPull, 0, {uint64_t{1} << 50}),
              "asked for bytes that are not on offer");
 }

@@ -113,12 +113,12 @@ bool Lanes::TakePieces(Lane& lane) {
   }
 }
 
-bool Lanes::Send(uint64_t transfer, const HostPlace& place) {
+bool Lanes::Send(uint64_t transfer, const UploadSource& source) {
   if (!Open()) return false;
   Job job;
   job.transfer = transfer;
-  job.place = &place;
-  job.total = place.bytes();
+  job.source = &source;
+  job.total = source.bytes();
   job.in_slots = slots_.Open(job.total);
   uint64_t chunk = LargestPiece(ProcessOptions().lane_chunk_bytes);
   if (job.in_slots) chunk = std::min<uint64_t>(chunk, wire::kSlotBytes);
@@ -181,7 +181,7 @@ bool Lanes::TakeSlot(Slots::Slot* slot) {
 // On the next lane that has room, or that has some first.
 bool Lanes::Put(const Job& job, Piece piece) {
   bool in_slot = job.in_slots && TakeSlot(&piece.slot);
-  if (in_slot) job.place->Gather(piece.offset, {piece.slot.data, piece.bytes});
+  if (in_slot) job.source->Gather(piece.offset, {piece.slot.data, piece.bytes});
   auto& count_of = in_slot ? session_.counts().staged : session_.counts().uploaded;
   count_of.fetch_add(piece.bytes, std::memory_order_relaxed);
   uint32_t count = static_cast<uint32_t>(lanes_.size());
@@ -214,7 +214,7 @@ bool Lanes::PutInto(Lane& lane, const Job& job, const Piece& piece, bool wait) {
   std::byte* to = lane.up_memory.closed() ? nullptr : lane.up.Reserve(room);
   if (to == nullptr) return false;
   std::memcpy(to, &header, sizeof(header));
-  if (!in_slot) job.place->Gather(piece.offset, {to + sizeof(header), bytes});
+  if (!in_slot) job.source->Gather(piece.offset, {to + sizeof(header), bytes});
   std::memset(to + header.bytes, 0, room - header.bytes);
   lane.up.Commit(room);
   return true;

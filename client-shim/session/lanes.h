@@ -14,7 +14,7 @@
 #include "base/mutex.h"
 #include "client-shim/session/session.h"
 #include "client-shim/session/slots.h"
-#include "client-shim/session/transfers.h"
+#include "client-shim/session/upload_source.h"
 #include "wire/rings/ring.h"
 
 namespace longwire::shim {
@@ -27,9 +27,9 @@ class Lanes {
   bool Carries(uint64_t bytes) const;
   // Called before such a copy: starts the lanes' threads, once. False if the session is over.
   bool Open();
-  // Sends all bytes of `place` as pieces of `transfer`; the program may change them after that.
+  // Sends all bytes of `source` as pieces of `transfer`; the program may change them after that.
   // False when the session is over.
-  bool Send(uint64_t transfer, const HostPlace& place);
+  bool Send(uint64_t transfer, const UploadSource& source);
   // The worker returns a slot. False if it had none at this offset.
   bool GiveSlot(uint64_t offset) { return slots_.Give(offset); }
 
@@ -51,7 +51,7 @@ class Lanes {
   // An upload in progress; lives on its sender's stack.
   struct Job {
     uint64_t transfer = 0;
-    const HostPlace* place = nullptr;
+    const UploadSource* source = nullptr;
     uint64_t total = 0;
     uint64_t piece = 0;
     bool in_slots = false;

@@ -355,11 +355,13 @@ void ClientSession::EndNow(const Ending& ending) {
     case Ending::Kind::kDownload:
       return transfers_.DropDownload(ending.id);
     case Ending::Kind::kUpload:
-      return transfers_.DropUpload(ending.id);
+      return transfers_.EndUpload(ending.id);
     case Ending::Kind::kHostFunction:
       return DropHostFunction(ending.id);
     case Ending::Kind::kGraphWrites:
       return transfers_.EndGraphWrites();
+    case Ending::Kind::kGraphReads:
+      return transfers_.EndGraphReads();
   }
 }
 

@@ -163,6 +163,7 @@ void ClientSession::ForgetStream(Stream* stream) {
 void ClientSession::End(CUresult code, const std::string& sentence) {
   int none = 0;
   if (code == CUDA_SUCCESS) code = CUDA_ERROR_LAUNCH_FAILED;  // an end is never a success
+  transfers_.EndUploads();                                    // before any call tells the program
   if (!session_over.compare_exchange_strong(none, code)) return;
   special_calls.fetch_add(1);  // for good: every call looks
   Say("%s", sentence.c_str());

@@ -15,7 +15,7 @@
 namespace longwire::shim {
 
 struct Ending {
-  enum class Kind { kDownload, kUpload, kHostFunction, kGraphWrites };
+  enum class Kind { kDownload, kUpload, kHostFunction, kGraphWrites, kGraphReads };
   Kind kind;
   uint64_t id = 0;  // of the transfer, or the function's ticket
 };

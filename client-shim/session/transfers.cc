@@ -8,9 +8,6 @@
 namespace longwire::shim {
 namespace {
 
-// Requests for a graph's bytes that are not served yet: more than launches can be unfinished.
-constexpr uint32_t kMaxRequests = 1 << 16;
-
 // Calls piece(address, bytes) for each contiguous run of the packed range [offset, offset + bytes).
 template <class Piece>
 void ForEachRun(const HostPlace& place, uint64_t offset, uint64_t bytes, Piece piece) {
@@ -78,12 +75,6 @@ bool Transfers::CanLand(uint64_t transfer, uint64_t bytes) {
   return found == downloads_.end() || bytes <= found->second.place.bytes();
 }
 
-bool Transfers::AnyUploadInUse(uint64_t address, uint64_t bytes) const {
-  return std::ranges::any_of(uploads_, [&](const auto& upload) {
-    return upload.second.users != 0 && upload.second.Overlaps(address, bytes);
-  });
-}
-
 void Transfers::DropDownload(uint64_t transfer) {
   base::MutexLock lock(mutex_);
   while (DownloadIsInUse(transfer)) landed_.Wait(lock);
@@ -134,59 +125,6 @@ bool Transfers::FindDownload(uint64_t transfer, HostPlace* place) {
   if (found == downloads_.end()) return false;
   *place = found->second.place;
   return true;
-}
-
-void Transfers::OfferUpload(uint64_t transfer, const HostPlace& place, bool persistent) {
-  base::MutexLock lock(mutex_);
-  Entry& entry = uploads_[transfer];
-  entry.place = place;
-  entry.persistent = persistent;
-}
-
-void Transfers::DropUpload(uint64_t transfer) {
-  base::MutexLock lock(mutex_);
-  auto found = uploads_.find(transfer);
-  if (found == uploads_.end()) return;
-  found->second.persistent = false;
-  if (found->second.users == 0) uploads_.erase(found);
-}
-
-bool Transfers::FindUpload(uint64_t transfer, HostPlace* place) {
-  base::MutexLock lock(mutex_);
-  auto found = uploads_.find(transfer);
-  if (found == uploads_.end()) return false;
-  *place = found->second.place;
-  return true;
-}
-
-Transfers::Taken Transfers::TakeUpload(uint64_t transfer, HostPlace* place, bool* persistent) {
-  base::MutexLock lock(mutex_);
-  auto found = uploads_.find(transfer);
-  if (found == uploads_.end()) return Taken::kGone;
-  Entry& entry = found->second;
-  if (entry.users >= (entry.persistent ? kMaxRequests : 1)) return Taken::kTwice;
-  ++entry.users;
-  *place = entry.place;
-  *persistent = entry.persistent;
-  return Taken::kNow;
-}
-
-void Transfers::UploadRead(uint64_t transfer) {
-  base::MutexLock lock(mutex_);
-  auto found = uploads_.find(transfer);
-  if (found == uploads_.end()) return;
-  bool over = --found->second.users == 0 && !found->second.persistent;
-  if (over) uploads_.erase(found);
-  landed_.NotifyAll();
-}
-
-void Transfers::DropUploadsOf(uint64_t address, uint64_t bytes) {
-  base::MutexLock lock(mutex_);
-  std::erase_if(uploads_, [&](const auto& upload) {
-    const Entry& entry = upload.second;
-    return !entry.persistent && entry.users == 0 && entry.Overlaps(address, bytes);
-  });
-  while (AnyUploadInUse(address, bytes)) landed_.Wait(lock);
 }
 
 void Transfers::OfferImage(uint64_t transfer, const HostPlace& place) {

@@ -60,6 +60,12 @@ class Transfers {
   void EndGraphWrites() { graph_writes_.fetch_sub(1); }
   bool GraphsWrite() const { return graph_writes_.load() != 0; }
 
+  // The same for one that reads it. Nothing reads for graphs any more once the last one has ended.
+  void BeginGraphReads() LONGWIRE_EXCLUDES(mutex_);
+  void EndGraphReads() LONGWIRE_EXCLUDES(mutex_);
+  // Whether any graph may read the program's memory.
+  bool GraphsCanRead() const { return offered_to_graphs_.load() != 0; }
+
   // Announces bytes that the worker may request later.
   void OfferUpload(uint64_t transfer, const HostPlace& place, bool persistent);
   void DropUpload(uint64_t transfer);
@@ -67,8 +73,22 @@ class Transfers {
   // The worker has requested it. DropUploadsOf waits for it from here to UploadRead. kTwice: it was
   // requested before, or a graph's so often that no launches can have done that.
   enum class Taken { kNow, kGone, kTwice };
-  Taken TakeUpload(uint64_t transfer, HostPlace* place, bool* persistent);
+  struct Request {
+    uint64_t transfer = 0;
+    HostPlace place;
+    bool persistent = false;
+    uint64_t era = 0;  // of the graphs that read
+  };
+  Taken TakeUpload(uint64_t transfer, Request* request);
   void UploadRead(uint64_t transfer);
+  // Its copy has finished, whoever says so: nothing of it is read after this returns.
+  void EndUpload(uint64_t transfer) LONGWIRE_EXCLUDES(mutex_);
+  // The same for all uploads, at the session's end. Waits for at most a second: a forked process
+  // lacks the threads that read.
+  void EndUploads() LONGWIRE_EXCLUDES(mutex_);
+  // Around each read of some of its bytes, which waits for nothing. False if it has ended.
+  bool BeginRead(const Request& request) LONGWIRE_EXCLUDES(mutex_);
+  void EndRead(const Request& request) LONGWIRE_EXCLUDES(mutex_);
   // Before memory is freed: after this returns no upload reads it, except those of graphs that are
   // launched again.
   void DropUploadsOf(uint64_t address, uint64_t bytes) LONGWIRE_EXCLUDES(mutex_);
@@ -87,6 +107,8 @@ class Transfers {
     bool persistent = false;
     uint64_t landed = 0;  // bytes
     uint32_t users = 0;   // threads that write into the place, or read it
+    uint32_t reads = 0;   // of those, the reads that are under way
+    bool ended = false;   // of an upload
     Coverage came;        // of what is not persistent
 
     bool Overlaps(uint64_t address, uint64_t size) const {
@@ -104,6 +126,9 @@ class Transfers {
   bool HasLanded(uint64_t transfer, uint64_t bytes) const LONGWIRE_REQUIRES(mutex_);
   bool MayArrive(Entry& entry, uint64_t offset, uint64_t bytes) const LONGWIRE_REQUIRES(mutex_);
   bool AnyUploadInUse(uint64_t address, uint64_t bytes) const LONGWIRE_REQUIRES(mutex_);
+  bool UploadIsRead(uint64_t transfer) const LONGWIRE_REQUIRES(mutex_);
+  bool GraphsAreRead() const LONGWIRE_REQUIRES(mutex_);
+  void EraseUpload(uint64_t transfer) LONGWIRE_REQUIRES(mutex_);
 
   base::Mutex mutex_{base::ranks::kTransfers};
   base::CondVar landed_;  // bytes, or a user has finished
@@ -112,6 +137,10 @@ class Transfers {
   std::unordered_map<uint64_t, OfferedImage> images_ LONGWIRE_GUARDED_BY(mutex_);
   base::CondVar image_read_;
   std::atomic<uint64_t> graph_writes_{0};  // launches
+  uint64_t graph_reads_ LONGWIRE_GUARDED_BY(mutex_) = 0;
+  uint64_t era_ LONGWIRE_GUARDED_BY(mutex_) = 0;  // how often the last reading graph has ended
+  bool over_ LONGWIRE_GUARDED_BY(mutex_) = false;
+  std::atomic<size_t> offered_to_graphs_{0};
 };
 
 }  // namespace longwire::shim

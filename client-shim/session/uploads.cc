@@ -52,8 +52,9 @@ bool WaitForUploadWindow(ClientSession& session, uint64_t bytes) {
   }
 }
 
-bool SendBytes(ClientSession& session, uint64_t transfer, const HostPlace& place, Window window) {
-  uint64_t total = place.bytes();
+bool SendBytes(ClientSession& session, uint64_t transfer, const UploadSource& source,
+               Window window) {
+  uint64_t total = source.bytes();
   for (uint64_t offset = 0; offset < total;) {
     uint64_t bytes = std::min<uint64_t>(total - offset, wire::kCopyPieceBytes);
     if (window == Window::kCounted && !WaitForUploadWindow(session, bytes)) return false;
@@ -63,7 +64,7 @@ bool SendBytes(ClientSession& session, uint64_t transfer, const HostPlace& place
       writer.U64(offset);
       writer.U32(static_cast<uint32_t>(bytes));
       std::byte* to = writer.Grow(bytes);
-      if (to != nullptr) place.Gather(offset, {to, bytes});
+      if (to != nullptr) source.Gather(offset, {to, bytes});
     };
     if (session.AppendEncoded({}, static_cast<uint16_t>(calls::lwCopyData::kId), encode,
                               calls::lwCopyData().EncodedBytes() + bytes) ==
@@ -77,17 +78,16 @@ bool SendBytes(ClientSession& session, uint64_t transfer, const HostPlace& place
 }
 
 bool SendImage(ClientSession& session, uint64_t transfer, const HostPlace& place) {
-  return SendBytes(session, transfer, place, Window::kNotCounted);
+  return SendBytes(session, transfer, UploadSource(place), Window::kNotCounted);
 }
 
-bool SendCopy(ClientSession& session, uint64_t transfer, const HostPlace& place) {
-  bool by_lanes = session.lanes().Carries(place.bytes());
-  return by_lanes ? session.lanes().Send(transfer, place) : SendBytes(session, transfer, place);
+bool SendCopy(ClientSession& session, uint64_t transfer, const UploadSource& source) {
+  bool by_lanes = session.lanes().Carries(source.bytes());
+  return by_lanes ? session.lanes().Send(transfer, source) : SendBytes(session, transfer, source);
 }
 
 bool ServePull(ClientSession& session, uint64_t transfer) {
   HostPlace place;
-  bool persistent = false;
   if (session.transfers().TakeImage(transfer, &place)) {
     ImageSender().Post([&session, transfer, place] {
       SendImage(session, transfer, place);
@@ -95,14 +95,16 @@ bool ServePull(ClientSession& session, uint64_t transfer) {
     });
     return true;
   }
-  Transfers::Taken taken = session.transfers().TakeUpload(transfer, &place, &persistent);
+  Transfers::Request request;
+  Transfers::Taken taken = session.transfers().TakeUpload(transfer, &request);
   if (taken != Transfers::Taken::kNow) return taken == Transfers::Taken::kGone;
-  Sender().Post([&session, transfer, place, persistent] {
+  Sender().Post([&session, transfer, request] {
+    UploadSource source(session.transfers(), request);
     // A graph's bytes come again with each launch: the log keeps launches apart.
-    if (persistent) {
-      SendBytes(session, transfer, place);
+    if (request.persistent) {
+      SendBytes(session, transfer, source);
     } else {
-      SendCopy(session, transfer, place);
+      SendCopy(session, transfer, source);
     }
     session.transfers().UploadRead(transfer);
   });

@@ -5,16 +5,17 @@
 #include <cstdint>
 
 #include "client-shim/session/transfers.h"
+#include "client-shim/session/upload_source.h"
 
 namespace longwire::shim {
 
 class ClientSession;
 
-// Sends all bytes of `place` as pieces of `transfer`, in the log. With kCounted it waits while the
+// Sends all bytes of `source` as pieces of `transfer`, in the log. With kCounted it waits while the
 // upload window is full. Images are kNotCounted, since the worker takes them at once. False if the
 // session is over.
 enum class Window { kCounted, kNotCounted };
-bool SendBytes(ClientSession& session, uint64_t transfer, const HostPlace& place,
+bool SendBytes(ClientSession& session, uint64_t transfer, const UploadSource& source,
                Window window = Window::kCounted);
 
 // Sends a module's image.
@@ -26,7 +27,7 @@ bool WaitForUploadWindow(ClientSession& session, uint64_t bytes);
 uint64_t LargestPiece(uint64_t wanted);
 
 // Sends a copy's bytes, by their size in the log or through lanes.
-bool SendCopy(ClientSession& session, uint64_t transfer, const HostPlace& place);
+bool SendCopy(ClientSession& session, uint64_t transfer, const UploadSource& source);
 
 // True if `bytes` can be sent now without waiting for the worker.
 bool FitsUploadWindow(uint64_t bytes);
