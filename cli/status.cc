@@ -56,6 +56,15 @@ uint64_t ChargedTo(const transport::Session& session) {
   return charged;
 }
 
+void PrintHostMemory(const transport::TenantFigures& tenant) {
+  if (tenant.host_memory_limit() == 0) return;  // an older server
+  bool limited = tenant.session_host_memory_limit() != UINT64_MAX;
+  std::printf("  memory of the host for its sessions: %s of %s%s%s\n",
+              BytesText(tenant.host_memory()).c_str(),
+              BytesText(tenant.host_memory_limit()).c_str(), limited ? "; each may have " : "",
+              limited ? BytesText(tenant.session_host_memory_limit()).c_str() : "");
+}
+
 void PrintTenants(const transport::InspectReply& reply) {
   for (const transport::TenantFigures& tenant : reply.tenants()) {
     bool limited = tenant.memory_limit() != UINT64_MAX;
@@ -65,6 +74,7 @@ void PrintTenants(const transport::InspectReply& reply) {
                 tenant.sessions(), tenant.gpu_seconds(), BytesText(tenant.memory_leased()).c_str(),
                 limited ? " of " : "", limited ? BytesText(tenant.memory_limit()).c_str() : "",
                 NotLeased(tenant.memory_charged()).c_str());
+    PrintHostMemory(tenant);
   }
   const transport::SchedulerFigures& scheduler = reply.scheduler();
   std::printf("\nscheduler %s%s: %llu turns, %llu overran, %llu forced\n",
@@ -148,6 +158,8 @@ void PrintText(const std::string& server, const transport::InspectReply& reply) 
                 session.worker_pid(), session.warm() ? " (was warm)" : "", PidList(session).c_str(),
                 BytesText(session.leased()).c_str(), BytesText(ChargedTo(session)).c_str(),
                 SecondsText(session.seconds()).c_str());
+    std::printf("  %s of the host's memory held for it\n",
+                BytesText(session.host_memory()).c_str());
     std::printf("  up %s in %llu messages, down %s in %llu messages\n",
                 BytesText(session.bytes_up()).c_str(),
                 static_cast<unsigned long long>(session.messages_up()),

@@ -127,7 +127,8 @@ void FillCharges(const warden::Stats& stats, transport::InspectReply* reply) {
   }
 }
 
-void FillSession(ServerSession& session, const warden::Stats* stats, transport::Session* out) {
+void FillSession(ServerSession& session, const warden::Stats* stats,
+                 gates::HostMemoryTable& host_memory, transport::Session* out) {
   const ClientDescription& client = session.client();
   out->set_id(session.id());
   out->set_program(client.program);
@@ -163,6 +164,7 @@ void FillSession(ServerSession& session, const warden::Stats* stats, transport::
     memory->set_charged(ChargedTo(session.id(), seat.device, *stats));
   }
   out->set_leased(leased);
+  out->set_host_memory(host_memory.UsedBy(session.id()));
 }
 
 }  // namespace
@@ -189,7 +191,7 @@ transport::InspectReply Inspect(SessionTable& table, const Peer& peer) {
   }
   for (const auto& session : table.List()) {
     if (!peer.MaySee(*session->client().peer.tenant)) continue;
-    FillSession(*session, stats ? &*stats : nullptr, reply.add_sessions());
+    FillSession(*session, stats ? &*stats : nullptr, table.host_memory(), reply.add_sessions());
   }
   AddFigures(table, stats ? &*stats : nullptr, peer, &reply);
   return reply;

@@ -93,6 +93,11 @@ void AddTenants(const transport::InspectReply& reply, std::vector<MetricFamily>*
                  "The part that it has from the driver itself.", kGauge);
   Family limit("longwire_tenant_memory_limit_bytes", "A tenant's limit, where it has one.", kGauge);
   Family time("longwire_tenant_gpu_seconds_total", "GPU time that a tenant has used.", kCounter);
+  Family host("longwire_tenant_host_memory_bytes",
+              "Memory of the host that a tenant's workers hold for its sessions: calls and bytes "
+              "that wait, pinned memory, modules.",
+              kGauge);
+  Family host_limit("longwire_tenant_host_memory_limit_bytes", "A tenant's limit of that.", kGauge);
   for (const transport::TenantFigures& tenant : reply.tenants()) {
     Labels labels = {{"tenant", tenant.name()}};
     sessions.Add(labels, tenant.sessions());
@@ -102,8 +107,10 @@ void AddTenants(const transport::InspectReply& reply, std::vector<MetricFamily>*
       limit.Add(labels, static_cast<double>(tenant.memory_limit()));
     }
     time.Add(labels, tenant.gpu_seconds());
+    host.Add(labels, static_cast<double>(tenant.host_memory()));
+    host_limit.Add(labels, static_cast<double>(tenant.host_memory_limit()));
   }
-  for (Family* family : {&sessions, &memory, &charged, &limit, &time}) {
+  for (Family* family : {&sessions, &memory, &charged, &limit, &time, &host, &host_limit}) {
     families->push_back(family->Take());
   }
 }
@@ -114,6 +121,8 @@ void AddSessions(const transport::InspectReply& reply, std::vector<MetricFamily>
                "Bytes of a session's logs that compression made less.", kCounter);
   Family held("longwire_session_held_total", "Times that a session's work was held back.",
               kCounter);
+  Family host("longwire_session_host_memory_bytes",
+              "Memory of the host that a session's worker holds for it.", kGauge);
   Family closed("longwire_session_gate_closed", "1 while a session's gate is closed.", kGauge);
   for (const transport::Session& session : reply.sessions()) {
     std::string id = std::to_string(session.id());
@@ -123,6 +132,8 @@ void AddSessions(const transport::InspectReply& reply, std::vector<MetricFamily>
               static_cast<double>(session.bytes_down()));
     saved.Add({{"session", id}, {"tenant", session.tenant()}},
               static_cast<double>(session.bytes_saved()));
+    host.Add({{"session", id}, {"tenant", session.tenant()}},
+             static_cast<double>(session.host_memory()));
     for (const transport::Seat& seat : session.seats()) {
       Labels labels = {
           {"session", id}, {"tenant", session.tenant()}, {"device", std::to_string(seat.device())}};
@@ -130,7 +141,9 @@ void AddSessions(const transport::InspectReply& reply, std::vector<MetricFamily>
       closed.Add(labels, seat.closed() ? 1 : 0);
     }
   }
-  for (Family* family : {&bytes, &saved, &held, &closed}) families->push_back(family->Take());
+  for (Family* family : {&bytes, &saved, &host, &held, &closed}) {
+    families->push_back(family->Take());
+  }
 }
 
 void AddIdentities(const transport::InspectReply& reply, std::vector<MetricFamily>* families) {

@@ -60,6 +60,16 @@ uint64_t HostMemoryTable::Used(const std::string& tenant) {
   return found == tenants_.end() ? 0 : found->second.page->Sum();
 }
 
+uint64_t HostMemoryTable::UsedBy(uint64_t session) {
+  base::MutexLock lock(mutex_);
+  for (const auto& [name, tenant] : tenants_) {
+    for (const auto& [slot, holder] : tenant.sessions) {
+      if (holder == session) return tenant.page->used(slot);
+    }
+  }
+  return 0;
+}
+
 uint64_t UsualHostMemory() {
   auto pages = static_cast<uint64_t>(std::max(sysconf(_SC_PHYS_PAGES), 0L));
   return pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) / 4 * 3;

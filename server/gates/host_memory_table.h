@@ -26,6 +26,8 @@ class HostMemoryTable {
 
   // Bytes that a tenant's sessions hold now.
   uint64_t Used(const std::string& tenant);
+  // The same of one session, as its worker says.
+  uint64_t UsedBy(uint64_t session);
 
  private:
   struct Tenant {

@@ -43,6 +43,9 @@ TEST_F(HostMemoryTableTest, SessionsOfATenantShareAPage) {
   other->used(0) = 5;
   EXPECT_EQ(table.Used("a"), 42u);
   EXPECT_EQ(first->Sum(), 42u);
+  EXPECT_EQ(table.UsedBy(1), 30u);
+  EXPECT_EQ(table.UsedBy(2), 12u);
+  EXPECT_EQ(table.UsedBy(4), 0u);
   EXPECT_EQ(table.Used("b"), 5u);
   EXPECT_EQ(first->limit().load(), 100u);
   table.SetLimit("a", 50);

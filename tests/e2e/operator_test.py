@@ -42,6 +42,8 @@ class OperatorTest(unittest.TestCase):
         self.assertEqual(1, now['longwire_tenant_sessions{tenant="research"}'])
         self.assertEqual(1 << 30, now['longwire_tenant_memory_limit_bytes{tenant="research"}'])
         self.assertGreaterEqual(now['longwire_tenant_memory_bytes{tenant="research"}'], 64 << 20)
+        self.assertGreater(now['longwire_tenant_host_memory_limit_bytes{tenant="research"}'],
+                           now['longwire_tenant_host_memory_bytes{tenant="research"}'])
         self.assertGreater(now['longwire_tenant_gpu_seconds_total{tenant="research"}'], 0)
         self.assertGreater(now['longwire_calls_total{function="lwLaunch"}'], 0)
         self.assertGreater(now["longwire_round_trips_total"], 0)

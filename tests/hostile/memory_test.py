@@ -63,6 +63,16 @@ class MemoryTest(unittest.TestCase):
         result = self.longwire.run("vector_add.static")
         self.assertIsNone(programs.what_is_wrong("vector_add", result), self.longwire.log_tail())
 
+    def expect_shown(self, least):
+        """What the session holds, and how much it may, is what an operator sees."""
+        status = self.longwire.status()
+        tenant = next(each for each in status["tenants"] if each["name"] == "hostile")
+        self.assertEqual([HELD * MIB, (HELD + HELD // 2) * MIB],
+                         [tenant["session_host_memory_limit"], tenant["host_memory_limit"]])
+        for held in (tenant["host_memory"], status["sessions"][0]["host_memory"]):
+            self.assertGreaterEqual(held, least * MIB)
+            self.assertLessEqual(held, HELD * MIB)
+
     def push(self, client, record):
         """How many MiB went before the log was full for a second."""
         for sent in range(PUSHED):
@@ -103,6 +113,7 @@ class MemoryTest(unittest.TestCase):
         self.expect_within(client, HELD)
         self.assertIn("session_host_memory of the tenant 'hostile'",
                       self.longwire.log.read_text(errors="replace"))
+        self.expect_shown(HELD - 16)
         # They end with their link.
         client.send("lwLinkDestroy", u64(50))
         self.assertEqual(0, hostile_code.create_link(client, 51))
