@@ -36,9 +36,10 @@ constexpr const char* kHelp =
       sign a certificate for a user; the server's configuration lists NAME at a tenant
   longwire cert renew [--help]
       a new certificate for this user, from the server's signer
-  longwire cert revoke [NAME|FILE] [--dir D]
+  longwire cert revoke [NAME|FILE] [--dir D] [--issued FOLDER]
       take all certificates of a user back, or the one in FILE: D/revoked.crl, which servers read
-      (tls.revocations) and whose sessions they end. Without a name: only make that list
+      (tls.revocations) and whose sessions they end. Without a name: only make that list. FOLDER is
+      where longwire-signer keeps what it has issued (default /var/lib/longwire-signer/issued)
   longwire cert show FILE
       what a certificate says
 
@@ -59,6 +60,7 @@ constexpr size_t kMaxName = 64;  // of a certificate's common name
 struct Wish {
   std::string folder;
   std::string name;
+  std::string issued;
   int days = 0;  // 0: not given
   bool force = false;
 };
@@ -88,6 +90,9 @@ bool ParseWish(const Arguments& arguments, Wish* wish) {
     Taken taken = TakeOption("cert", arguments, "--dir", &i, &wish->folder);
     if (taken == Taken::kNo) taken = TakeOption("cert", arguments, "--name", &i, &wish->name);
     if (taken == Taken::kNo) taken = TakeDays(arguments, &i, &wish->days);
+    if (taken == Taken::kNo && arguments[0] == "revoke") {
+      taken = TakeOption("cert", arguments, "--issued", &i, &wish->issued);
+    }
     if (taken == Taken::kBad) return false;
     if (taken == Taken::kYes) continue;
     if (word == "--force") {
@@ -210,7 +215,7 @@ int Cert(const Arguments& arguments) {
   }
   if (!ParseWish(arguments, &wish)) return kUsageStatus;
   if (action == "init") return Init(wish);
-  if (action == "revoke") return Revoke(wish.folder, wish.name);
+  if (action == "revoke") return Revoke({wish.folder, wish.name, wish.issued});
   if (wish.name.empty()) {
     Fail("--name is missing: " +
          std::string(action == "server" ? "host names or IP addresses" : "the user's identity"));

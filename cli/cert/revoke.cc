@@ -132,34 +132,49 @@ bool WriteList(const std::string& path, X509_CRL* list) {
   return file.good() && !error && rename(next.c_str(), path.c_str()) == 0;
 }
 
-std::vector<transport::CertificatePointer> CertificatesOf(const std::string& folder,
-                                                          const std::string& name,
-                                                          std::string* sentence) {
-  std::vector<transport::CertificatePointer> found;
-  if (name.find('/') == std::string::npos && !name.ends_with(".crt")) {
-    found = IssuedTo(folder, name);
-    *sentence = folder + " has no certificate of '" + name + "'; name the certificate's file";
-    return found;
+using Certificates = std::vector<transport::CertificatePointer>;
+
+// All that this authority has issued for the name: without those of the signer it would not be all.
+bool FindByName(const RevokeWish& wish, const Authority& authority, Certificates* found,
+                std::string* sentence) {
+  const std::string signers = wish.issued.empty() ? UsualSignersFolder() : wish.issued;
+  if (!FindIssued(wish.folder, signers, wish.name, found, sentence)) return false;
+  std::erase_if(*found, [&](const auto& certificate) {
+    return X509_verify(certificate.get(), authority.key.get()) != 1;
+  });
+  if (!found->empty()) return true;
+  *sentence = wish.folder + (signers.empty() ? " has" : " and " + signers + " have") +
+              " no certificate of '" + wish.name +
+              "' by this authority; name the certificate's file";
+  return false;
+}
+
+bool FindCertificates(const RevokeWish& wish, const Authority& authority, Certificates* found,
+                      std::string* sentence) {
+  if (wish.name.empty()) return true;
+  if (wish.name.find('/') == std::string::npos && !wish.name.ends_with(".crt")) {
+    return FindByName(wish, authority, found, sentence);
   }
-  auto text = certificates::ReadText(name, sentence);
-  auto certificate = text ? transport::ParseCertificate(*text) : nullptr;
-  if (text && certificate == nullptr) *sentence = name + " has no certificate in PEM";
-  if (certificate != nullptr) found.push_back(std::move(certificate));
-  return found;
+  auto text = certificates::ReadText(wish.name, sentence);
+  if (!text) return false;
+  found->push_back(transport::ParseCertificate(*text));
+  if (found->front() != nullptr) return true;
+  *sentence = wish.name + " has no certificate in PEM";
+  return false;
 }
 
 }  // namespace
 
-int Revoke(const std::string& folder, const std::string& name) {
+int Revoke(const RevokeWish& wish) {
+  const std::string& folder = wish.folder;
   std::string sentence;
   Authority authority;
   if (!ReadAuthority(folder, &authority, &sentence)) return Fail(sentence);
   bool changed = false;
   ListPointer list = ReadList(folder, authority, &changed);
   if (list == nullptr) return Fail(ListPath(folder) + " is no list of this authority");
-  std::vector<transport::CertificatePointer> certificates;
-  if (!name.empty()) certificates = CertificatesOf(folder, name, &sentence);
-  if (!name.empty() && certificates.empty()) return Fail(sentence);
+  Certificates certificates;
+  if (!FindCertificates(wish, authority, &certificates, &sentence)) return Fail(sentence);
   std::string said;
   for (const auto& certificate : certificates) {
     transport::Certificate facts = transport::Describe(certificate.get());

@@ -5,9 +5,15 @@
 
 namespace longwire::cli {
 
-// Adds all certificates for `name` to the list in the authority's folder; `name` may also be the
+struct RevokeWish {
+  std::string folder;  // the authority's
+  std::string name;
+  std::string issued;  // the signer's folder of what it has issued; empty: the usual one, if any
+};
+
+// Adds all certificates for the name to the list in the authority's folder; it may also be the
 // file of one certificate. Empty: only makes the list, if there is none. The exit status, with a
 // sentence on standard error if it is not 0.
-int Revoke(const std::string& folder, const std::string& name);
+int Revoke(const RevokeWish& wish);
 
 }  // namespace longwire::cli

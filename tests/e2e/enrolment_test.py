@@ -4,6 +4,7 @@ import ctypes
 import os
 import pathlib
 import re
+import shutil
 import signal
 import socket
 import ssl
@@ -359,6 +360,24 @@ class EnrolmentTest(unittest.TestCase):
         self.assertEqual(1, result.code)
         self.assertIn("was revoked", result.err)
         self.assertEqual(before, self.serial())
+
+    def test_revoking_by_name_finds_what_the_signer_issued(self):
+        self.joined(self.invite())
+        serials = [self.serial()]
+        self.assertEqual(0, self.cli("cert", "renew").code)
+        serials.append(self.serial())
+        authority = self.home / "of-its-own"
+        authority.mkdir()
+        for name in "ca.crt", "ca.key":
+            shutil.copy(self.longwire.papers / name, authority / name)
+        revoke = ["cert", "revoke", "alice", "--dir", authority, "--issued"]
+        result = self.cli(*revoke, self.home / "nowhere")
+        self.assertEqual(1, result.code)
+        self.assertIn("what longwire-signer has issued cannot be read", result.err)
+        result = self.cli(*revoke, self.longwire.runtime / "signer-state" / "issued")
+        self.assertEqual(0, result.code, result.err)
+        for serial in serials:
+            self.assertIn(f"'alice' (serial {serial}) is revoked", result.out)
 
     def test_without_a_signer(self):
         self.longwire.end_signer()
