@@ -1,7 +1,5 @@
 #include "link/options.h"
 
-#include <getopt.h>
-
 #include <string_view>
 
 #include "wire/number.h"
@@ -43,9 +41,7 @@ enum Option {
   kForeground,
   kLogFile,
   kLogLevel,
-  kReady,
-  kHelpText,
-  kVersion
+  kReady
 };
 
 constexpr option kOptions[] = {
@@ -60,8 +56,8 @@ constexpr option kOptions[] = {
     {"log", required_argument, nullptr, kLogFile},
     {"log-level", required_argument, nullptr, kLogLevel},
     {"ready-fd", required_argument, nullptr, kReady},
-    {"help", no_argument, nullptr, kHelpText},
-    {"version", no_argument, nullptr, kVersion},
+    {"help", no_argument, nullptr, base::kHelpCode},
+    {"version", no_argument, nullptr, base::kVersionCode},
     {nullptr, 0, nullptr, 0},
 };
 
@@ -116,7 +112,7 @@ std::string Apply(int code, std::string_view value, Options* options) {
       return {};
     }
     default:
-      return "see longwire-link --help";
+      return "unknown option";
   }
 }
 
@@ -124,25 +120,12 @@ std::string Apply(int code, std::string_view value, Options* options) {
 
 std::optional<Options> ParseOptions(int count, char** arguments, Refusal* refusal) {
   Options options;
-  optind = 1;
-  for (int code = 0; (code = getopt_long(count, arguments, "", kOptions, nullptr)) != -1;) {
-    if (code == kHelpText || code == kVersion) {
-      *refusal = {code == kHelpText ? kHelp : "longwire-link " LONGWIRE_VERSION "\n", 0};
-      return std::nullopt;
-    }
-    std::string problem = Apply(code, optarg == nullptr ? "" : optarg, &options);
-    if (problem.empty()) continue;
-    refusal->text = "longwire-link: " + problem + "\n";
-    return std::nullopt;
-  }
-  if (optind != count) {
-    refusal->text = std::string("longwire-link: unexpected argument ") + arguments[optind] + "\n";
-  } else if ((options.servers.empty() && options.server_problem.empty()) ||
-             options.socket.empty()) {
-    refusal->text = "longwire-link: --server and --socket are needed; see longwire-link --help\n";
-  } else {
-    return options;
-  }
+  auto apply = [&](int code, const std::string& value) { return Apply(code, value, &options); };
+  const base::Program program{"longwire-link", LONGWIRE_VERSION, kHelp, kOptions};
+  if (!base::ReadOptions(program, count, arguments, apply, refusal)) return std::nullopt;
+  const bool served = !options.servers.empty() || !options.server_problem.empty();
+  if (served && !options.socket.empty()) return options;
+  refusal->text = "longwire-link: --server and --socket are needed; see longwire-link --help\n";
   return std::nullopt;
 }
 

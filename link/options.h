@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/command_line.h"
 #include "link/certificates/address.h"
 #include "link/transport/log.h"
 #include "link/transport/packing_choice.h"
@@ -26,11 +27,8 @@ struct Options {
   transport::LogLevel log_level = transport::LogLevel::kInfo;
 };
 
-// What to print instead of starting, and the exit status.
-struct Refusal {
-  std::string text;
-  int status = 2;
-};
+using base::Refusal;
+
 // nullopt with a refusal.
 std::optional<Options> ParseOptions(int count, char** arguments, Refusal* refusal);
 

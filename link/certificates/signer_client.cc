@@ -3,7 +3,6 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
-#include <poll.h>
 #include <signal.h>
 
 #include <cerrno>
@@ -13,6 +12,7 @@
 
 #include "link/certificates/certificate.h"
 #include "link/certificates/tcp.h"
+#include "link/certificates/tls_steps.h"
 #include "wire/guards.h"
 
 namespace longwire::certificates {
@@ -135,16 +135,7 @@ class Exchange {
 
   template <class Step>
   bool Drive(Step step) {
-    while (true) {
-      ERR_clear_error();
-      int result = step();
-      if (result > 0) return true;
-      int error = SSL_get_error(ssl_, result);
-      if (error != SSL_ERROR_WANT_READ && error != SSL_ERROR_WANT_WRITE) return false;
-      short events = error == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT;
-      timed_out_ = !transport::AwaitSocket(socket_.get(), events, deadline_);
-      if (timed_out_) return false;
-    }
+    return transport::DriveTls(ssl_, socket_.get(), deadline_, step, &timed_out_);
   }
 
   std::optional<Answer> Ask(const std::string& frame) {

@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "base/poll_set.h"
 #include "link/certificates/tcp.h"
+#include "link/certificates/tls_steps.h"
 #include "wire/socket.h"
 
 namespace longwire::transport {
@@ -99,16 +99,7 @@ class Probe {
 
   template <class Step>
   bool Drive(Step step) {
-    while (true) {
-      ERR_clear_error();
-      int result = step();
-      if (result > 0) return true;
-      int error = SSL_get_error(ssl_, result);
-      if (error != SSL_ERROR_WANT_READ && error != SSL_ERROR_WANT_WRITE) return false;
-      timed_out_ =
-          !AwaitSocket(socket_.get(), error == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT, deadline_);
-      if (timed_out_) return false;
-    }
+    return DriveTls(ssl_, socket_.get(), deadline_, step, &timed_out_);
   }
 
   // OpenSSL's error codes of received alerts start here.

@@ -1,16 +1,13 @@
 #include "server/daemon/listener.h"
 
-#include <arpa/inet.h>
-#include <netdb.h>
-#include <netinet/tcp.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
+#include <iterator>
 
+#include "link/certificates/tcp_listener.h"
 #include "link/transport/log.h"
 
 namespace longwire::daemon {
@@ -26,87 +23,19 @@ constexpr size_t kMaxArrivals = 256;
 constexpr std::chrono::seconds kFirstBytePatience{5};
 constexpr std::chrono::milliseconds kDeadlineCheck{500};  // of arrivals
 constexpr unsigned char kTlsHandshake = 0x16;  // the first byte of a TLS record of that type
-// Most likely out of descriptors: wait instead of spinning.
+// Most likely out of memory: wait instead of spinning.
 constexpr useconds_t kPauseMicroseconds = 10'000;
-
-transport::Address AddressOf(const sockaddr_storage& storage) {
-  transport::Address address;
-  char text[INET6_ADDRSTRLEN] = "";
-  const auto& v4 = reinterpret_cast<const sockaddr_in&>(storage);
-  const auto& v6 = reinterpret_cast<const sockaddr_in6&>(storage);
-  if (storage.ss_family == AF_INET) {
-    inet_ntop(AF_INET, &v4.sin_addr, text, sizeof(text));
-  } else if (IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr)) {
-    inet_ntop(AF_INET, &v6.sin6_addr.s6_addr[12], text, sizeof(text));
-  } else {
-    inet_ntop(AF_INET6, &v6.sin6_addr, text, sizeof(text));
-  }
-  address.port = ntohs(storage.ss_family == AF_INET ? v4.sin_port : v6.sin6_port);
-  address.host = text;
-  return address;
-}
-
-transport::Address BoundAddress(int socket) {
-  sockaddr_storage storage{};
-  socklen_t length = sizeof(storage);
-  getsockname(socket, reinterpret_cast<sockaddr*>(&storage), &length);
-  return AddressOf(storage);
-}
-
-wire::Descriptor ListenAt(const addrinfo& way) {
-  wire::Descriptor listener(socket(way.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  int on = 1;
-  // A restarted daemon gets its port back although connections of the last one are still closing.
-  setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  // Accepted sockets inherit it.
-  setsockopt(listener.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-  if (bind(listener.get(), way.ai_addr, way.ai_addrlen) != 0 ||
-      listen(listener.get(), kBacklog) != 0) {
-    listener.Reset();
-  }
-  return listener;
-}
 
 }  // namespace
 
-bool Listener::OpenOne(const transport::Address& address, std::string* sentence) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_PASSIVE;
-  addrinfo* found = nullptr;
-  std::string port = std::to_string(address.port);
-  int unknown = getaddrinfo(address.host.c_str(), port.c_str(), &hints, &found);
-  if (unknown != 0) {
-    *sentence = "cannot listen at " + address.Text() + ": " + gai_strerror(unknown);
-    return false;
-  }
-  int error = 0;
-  size_t before = sockets_.size();
-  for (const addrinfo* way = found; way != nullptr; way = way->ai_next) {
-    wire::Descriptor listener = ListenAt(*way);
-    if (listener.valid()) {
-      sockets_.push_back(std::move(listener));
-      continue;
-    }
-    error = errno;
-    // A name may stand for an address that this host lacks; a port that is taken is a mistake.
-    if (error != EADDRINUSE) continue;
-    while (sockets_.size() > before) sockets_.pop_back();
-    break;
-  }
-  freeaddrinfo(found);
-  if (sockets_.size() != before) return true;
-  *sentence = "cannot listen at " + address.Text() + ": " + std::strerror(error) +
-              (error == EADDRINUSE ? "; is another longwired running there?" : "");
-  return false;
-}
-
 bool Listener::Open(const std::vector<transport::Address>& addresses, std::string* sentence) {
   for (const transport::Address& address : addresses) {
-    if (!OpenOne(address, sentence)) return false;
+    auto opened = transport::ListenTcp(address, kBacklog, "longwired", sentence);
+    if (opened.empty()) return false;
+    std::ranges::move(opened, std::back_inserter(sockets_));
   }
   for (const wire::Descriptor& socket : sockets_) {
-    Log(LogLevel::kInfo, "listening at " + BoundAddress(socket.get()).Text());
+    Log(LogLevel::kInfo, "listening at " + transport::BoundAddress(socket.get()).Text());
   }
   return true;
 }
@@ -121,15 +50,9 @@ void Listener::Start(Speech speech, admission::Connections& connections, Accepte
 
 void Listener::Accept(int listener) {
   sockaddr_storage storage{};
-  socklen_t length = sizeof(storage);
-  wire::Descriptor socket(accept4(listener, reinterpret_cast<sockaddr*>(&storage), &length,
-                                  SOCK_NONBLOCK | SOCK_CLOEXEC));
-  if (!socket.valid()) {
-    bool gone = errno == EAGAIN || errno == ECONNABORTED || errno == EINTR;
-    if (!gone) usleep(kPauseMicroseconds);
-    return;
-  }
-  std::string from = AddressOf(storage).Text();
+  wire::Descriptor socket = transport::AcceptTcp(listener, &storage);
+  if (!socket.valid()) return;
+  std::string from = transport::AddressOf(storage).Text();
   if (!connections_->Arrived(socket.get(), from, Clock::now())) {
     Log(LogLevel::kWarning, {.peer = from},
         "a connection from " + from +

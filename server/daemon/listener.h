@@ -43,7 +43,6 @@ class Listener {
     std::chrono::steady_clock::time_point deadline;
     base::PollSet::Entry first_byte;  // of this pass; none: accepted in it
   };
-  bool OpenOne(const transport::Address& address, std::string* sentence);
   void Loop();
   void Accept(int listener);
   // How long the next wait may last.

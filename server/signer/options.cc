@@ -1,6 +1,5 @@
 #include "server/signer/options.h"
 
-#include <getopt.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -41,17 +40,7 @@ constexpr int kDays = 365;
 constexpr int kMaxDays = 36500;
 constexpr size_t kMaxListen = 16;
 
-enum Option {
-  kDir = 256,
-  kListen,
-  kSocket,
-  kGroup,
-  kState,
-  kRevoked,
-  kValidDays,
-  kHelpText,
-  kVersion
-};
+enum Option { kDir = 256, kListen, kSocket, kGroup, kState, kRevoked, kValidDays };
 
 constexpr option kOptions[] = {
     {"dir", required_argument, nullptr, kDir},
@@ -61,8 +50,8 @@ constexpr option kOptions[] = {
     {"state", required_argument, nullptr, kState},
     {"revoked", required_argument, nullptr, kRevoked},
     {"days", required_argument, nullptr, kValidDays},
-    {"help", no_argument, nullptr, kHelpText},
-    {"version", no_argument, nullptr, kVersion},
+    {"help", no_argument, nullptr, base::kHelpCode},
+    {"version", no_argument, nullptr, base::kVersionCode},
     {nullptr, 0, nullptr, 0},
 };
 
@@ -134,31 +123,9 @@ std::optional<Options> ParseCommandLine(int count, char** arguments, Refusal* re
   options.socket = daemon::RuntimeDirectory() + "/signer";
   options.state = StateFolder();
   options.days = kDays;
-  opterr = 0;
-  while (true) {
-    int at = optind;
-    int code = getopt_long(count, arguments, "", kOptions, nullptr);
-    if (code == -1) break;
-    if (code == kHelpText) {
-      *refusal = {kHelp, 0};
-      return std::nullopt;
-    }
-    if (code == kVersion) {
-      *refusal = {"longwire-signer " LONGWIRE_VERSION "\n", 0};
-      return std::nullopt;
-    }
-    std::string problem = Apply(code, optarg == nullptr ? "" : optarg, &options);
-    if (problem.empty()) continue;
-    if (code == '?') problem += std::string(" or no value: ") + arguments[at];
-    *refusal = {"longwire-signer: " + problem + "; see longwire-signer --help\n", 2};
-    return std::nullopt;
-  }
-  if (optind < count) {
-    *refusal = {std::string("longwire-signer: unexpected '") + arguments[optind] +
-                    "'; see longwire-signer --help\n",
-                2};
-    return std::nullopt;
-  }
+  auto apply = [&](int code, const std::string& value) { return Apply(code, value, &options); };
+  const base::Program program{"longwire-signer", LONGWIRE_VERSION, kHelp, kOptions};
+  if (!base::ReadOptions(program, count, arguments, apply, refusal)) return std::nullopt;
   return options;
 }
 

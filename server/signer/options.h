@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/command_line.h"
 #include "link/certificates/address.h"
 
 namespace longwire::signer {
@@ -19,11 +20,7 @@ struct Options {
   int days = 0;
 };
 
-// What to print instead of starting, and the exit status.
-struct Refusal {
-  std::string text;
-  int status = 2;
-};
+using base::Refusal;
 
 // nullopt with a refusal.
 std::optional<Options> ParseCommandLine(int count, char** arguments, Refusal* refusal);

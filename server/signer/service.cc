@@ -2,8 +2,6 @@
 
 #include <arpa/inet.h>
 #include <grp.h>
-#include <netdb.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -13,6 +11,7 @@
 #include <ctime>
 
 #include "base/poll_set.h"
+#include "link/certificates/tcp_listener.h"
 #include "link/transport/log.h"
 #include "server/daemon/settings/paths.h"
 
@@ -40,29 +39,13 @@ constexpr size_t kMaxGroups = 256;
 
 // Of an IPv6 address the /64: one host has all of it.
 std::string AddressText(const sockaddr_storage& storage) {
+  const std::string whole = transport::AddressOf(storage).host;
+  in6_addr v6{};
+  if (inet_pton(AF_INET6, whole.c_str(), &v6) != 1) return whole;
   char text[INET6_ADDRSTRLEN] = "";
-  const auto& v4 = reinterpret_cast<const sockaddr_in&>(storage);
-  in6_addr v6 = reinterpret_cast<const sockaddr_in6&>(storage).sin6_addr;
-  if (storage.ss_family == AF_INET) {
-    inet_ntop(AF_INET, &v4.sin_addr, text, sizeof(text));
-    return text;
-  }
-  if (IN6_IS_ADDR_V4MAPPED(&v6)) {
-    inet_ntop(AF_INET, &v6.s6_addr[12], text, sizeof(text));
-    return text;
-  }
   std::fill(v6.s6_addr + 8, v6.s6_addr + 16, 0);
   inet_ntop(AF_INET6, &v6, text, sizeof(text));
   return std::string(text) + "/64";
-}
-
-uint16_t PortOf(int socket) {
-  sockaddr_storage storage{};
-  socklen_t length = sizeof(storage);
-  getsockname(socket, reinterpret_cast<sockaddr*>(&storage), &length);
-  return ntohs(storage.ss_family == AF_INET
-                   ? reinterpret_cast<const sockaddr_in&>(storage).sin_port
-                   : reinterpret_cast<const sockaddr_in6&>(storage).sin6_port);
 }
 
 Now TheTime() { return {std::time(nullptr), Connection::Clock::now()}; }
@@ -87,30 +70,14 @@ bool Service::Open(const std::vector<transport::Address>& addresses, const std::
 }
 
 bool Service::Listen(const transport::Address& address, std::string* sentence) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_PASSIVE;
-  addrinfo* found = nullptr;
-  int unknown =
-      getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &found);
-  if (unknown != 0) {
-    *sentence = "cannot listen at " + address.Text() + ": " + gai_strerror(unknown);
-    return false;
+  auto opened = transport::ListenTcp(address, kBacklog, "longwire-signer", sentence);
+  for (wire::Descriptor& listener : opened) {
+    const uint16_t port = transport::BoundAddress(listener.get()).port;
+    if (port_ == 0) port_ = port;
+    Log(LogLevel::kInfo, "listening at " + transport::Address{address.host, port}.Text());
+    listeners_.push_back(std::move(listener));
   }
-  wire::Descriptor listener(
-      ::socket(found->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  int on = 1;
-  setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  bool good = bind(listener.get(), found->ai_addr, found->ai_addrlen) == 0 &&
-              listen(listener.get(), kBacklog) == 0;
-  *sentence = good ? "" : "cannot listen at " + address.Text() + ": " + std::strerror(errno);
-  freeaddrinfo(found);
-  if (!good) return false;
-  if (port_ == 0) port_ = PortOf(listener.get());
-  Log(LogLevel::kInfo,
-      "listening at " + transport::Address{address.host, PortOf(listener.get())}.Text());
-  listeners_.push_back(std::move(listener));
-  return true;
+  return !opened.empty();
 }
 
 // A new certificate of its own before the last one ends.
@@ -125,14 +92,8 @@ bool Service::RenewContext(std::string* sentence) {
 
 void Service::Accept(int listener) {
   sockaddr_storage storage{};
-  socklen_t length = sizeof(storage);
-  wire::Descriptor socket(accept4(listener, reinterpret_cast<sockaddr*>(&storage), &length,
-                                  SOCK_NONBLOCK | SOCK_CLOEXEC));
-  if (!socket.valid()) {
-    bool gone = errno == EAGAIN || errno == ECONNABORTED || errno == EINTR;
-    if (!gone) usleep(kPauseMicroseconds);
-    return;
-  }
+  wire::Descriptor socket = transport::AcceptTcp(listener, &storage);
+  if (!socket.valid()) return;
   std::string address = AddressText(storage);
   auto of_address = std::ranges::count(connections_, address, &Connection::address);
   if (static_cast<size_t>(of_address) >= kMaxOfAddress) return;

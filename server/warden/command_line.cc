@@ -1,7 +1,5 @@
 #include "server/warden/command_line.h"
 
-#include <getopt.h>
-
 #include <cstdlib>
 #include <sstream>
 
@@ -47,9 +45,7 @@ enum Option {
   kWarmWorkersOf,
   kSoftwareDevices,
   kCompileCache,
-  kOnDemand,
-  kHelpText,
-  kVersion
+  kOnDemand
 };
 
 constexpr option kOptions[] = {
@@ -61,8 +57,8 @@ constexpr option kOptions[] = {
     {"software-devices", required_argument, nullptr, kSoftwareDevices},
     {"compile-cache", required_argument, nullptr, kCompileCache},
     {"on-demand", no_argument, nullptr, kOnDemand},
-    {"help", no_argument, nullptr, kHelpText},
-    {"version", no_argument, nullptr, kVersion},
+    {"help", no_argument, nullptr, base::kHelpCode},
+    {"version", no_argument, nullptr, base::kVersionCode},
     {nullptr, 0, nullptr, 0},
 };
 
@@ -127,32 +123,16 @@ std::string Apply(int code, const std::string& value, Options* options) {
 }  // namespace
 
 std::optional<Options> ParseCommandLine(int count, char** arguments, Refusal* refusal) {
-  const std::string kSee = "; see longwire-warden --help\n";
   Options options;
   options.driver = "auto";
-  optind = 1;
-  for (int code = 0; (code = getopt_long(count, arguments, "", kOptions, nullptr)) != -1;) {
-    if (code == kHelpText || code == kVersion) {
-      *refusal = {code == kHelpText ? kHelp : "longwire-warden " LONGWIRE_VERSION "\n", 0};
-      return std::nullopt;
-    }
-    if (code == '?') {  // getopt has printed the problem
-      refusal->text = "see longwire-warden --help\n";
-      return std::nullopt;
-    }
-    std::string value = optarg == nullptr ? "" : optarg;
-    std::string expected = Apply(code, value, &options);
-    if (expected.empty()) continue;
-    refusal->text = "longwire-warden: " + expected + ", found '" + value + "'" + kSee;
-    return std::nullopt;
-  }
-  if (optind != count) {
-    refusal->text = std::string("longwire-warden: unexpected argument ") + arguments[optind] + kSee;
-  } else if (options.socket.empty()) {
-    refusal->text = "longwire-warden: --socket is needed" + kSee;
-  } else {
-    return options;
-  }
+  auto apply = [&](int code, const std::string& value) {
+    const std::string expected = Apply(code, value, &options);
+    return expected.empty() ? "" : expected + ", found '" + value + "'";
+  };
+  const base::Program program{"longwire-warden", LONGWIRE_VERSION, kHelp, kOptions};
+  if (!base::ReadOptions(program, count, arguments, apply, refusal)) return std::nullopt;
+  if (!options.socket.empty()) return options;
+  refusal->text = "longwire-warden: --socket is needed; see longwire-warden --help\n";
   return std::nullopt;
 }
 

@@ -4,15 +4,12 @@
 #include <optional>
 #include <string>
 
+#include "base/command_line.h"
 #include "server/warden/warden.h"
 
 namespace longwire::warden {
 
-// What to print instead of starting, and the exit status: 0 if the text was asked for.
-struct Refusal {
-  std::string text;
-  int status = 2;
-};
+using base::Refusal;
 
 // nullopt with a refusal. --software-devices is set in the environment, where the software device
 // reads it.

@@ -123,7 +123,7 @@ TEST_F(OptionsTest, WordsThatAreNoOptions) {
   char* arguments[] = {name, word, nullptr};
   Refusal refusal;
   EXPECT_FALSE(ParseCommandLine(2, arguments, &refusal));
-  EXPECT_EQ(refusal.text, "longwired: unexpected argument serve\n");
+  EXPECT_EQ(refusal.text, "longwired: unexpected argument serve; see longwired --help\n");
   EXPECT_EQ(refusal.status, 2);
 }
 

@@ -1,6 +1,5 @@
 #include "server/daemon/settings/options.h"
 
-#include <getopt.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -37,7 +36,7 @@ constexpr const char* kHelp =
   --help, --version
 )";
 
-enum Option { kConfig = 256, kAsWarden, kReload, kHelpText, kVersion, kFirstKey };
+enum Option { kConfig = 256, kAsWarden, kReload, kFirstKey };
 
 // Options that stand for a key of the file; those without an argument say true.
 struct KeyOption {
@@ -61,8 +60,8 @@ std::vector<option> AllOptions() {
   std::vector<option> options = {{"config", required_argument, nullptr, kConfig},
                                  {"as-warden", no_argument, nullptr, kAsWarden},
                                  {"reload", no_argument, nullptr, kReload},
-                                 {"help", no_argument, nullptr, kHelpText},
-                                 {"version", no_argument, nullptr, kVersion}};
+                                 {"help", no_argument, nullptr, base::kHelpCode},
+                                 {"version", no_argument, nullptr, base::kVersionCode}};
   int code = kFirstKey;
   for (const KeyOption& key : kKeyOptions) {
     options.push_back({key.option, key.argument, nullptr, code++});
@@ -73,30 +72,24 @@ std::vector<option> AllOptions() {
 
 bool Collect(int count, char** arguments, CommandLine* given, Refusal* refusal) {
   std::vector<option> options = AllOptions();
-  optind = 1;
-  for (int code = 0; (code = getopt_long(count, arguments, "", options.data(), nullptr)) != -1;) {
+  auto apply = [&](int code, const std::string& told) -> std::string {
     if (code == kConfig) {
       // Reloading finds the same file, wherever the daemon may be then.
-      given->config_file = std::filesystem::absolute(optarg).string();
+      given->config_file = std::filesystem::absolute(told).string();
     } else if (code == kReload) {
       given->reload = true;
     } else if (code == kAsWarden) {
       given->as_warden = true;
-    } else if (code >= kFirstKey) {
+    } else {
       const KeyOption& key = kKeyOptions[code - kFirstKey];
-      const char* value = key.argument == no_argument ? "true" : optarg;
+      const std::string value = key.argument == no_argument ? "true" : told;
       const std::string renamed = key.renamed == nullptr ? "" : std::string("--") + key.renamed;
       given->keys.push_back({std::string("--") + key.option, key.key, value, renamed});
-    } else {
-      if (code == kHelpText) *refusal = {kHelp, 0};
-      if (code == kVersion) *refusal = {"longwired " LONGWIRE_VERSION "\n", 0};
-      if (code == '?') refusal->text = "see longwired --help\n";
-      return false;
     }
-  }
-  if (optind == count) return true;
-  refusal->text = std::string("longwired: unexpected argument ") + arguments[optind] + "\n";
-  return false;
+    return {};
+  };
+  const base::Program program{"longwired", LONGWIRE_VERSION, kHelp, options.data()};
+  return base::ReadOptions(program, count, arguments, apply, refusal);
 }
 
 // Warns of an option that is given by its former name; with both names it is a problem.

@@ -9,11 +9,7 @@
 
 namespace longwire::daemon {
 
-// What to print instead of starting, and the exit status.
-struct Refusal {
-  std::string text;
-  int status = 2;
-};
+using base::Refusal;
 
 struct CommandLine {
   // An option that sets a key of the file.
