@@ -149,9 +149,16 @@ std::string StreamOf(const Call& call) {
   return "0";
 }
 
-bool HasArrays(const Call& call) {
+// Lists of handles whose count is a result, too, are filled up to the room that the program has.
+bool FillsRoom(const Call& call, const Parameter& parameter) {
+  return parameter.role == Role::kOutArray && parameter.type->kind == TypeKind::kHandle &&
+         Find(call, parameter.count)->role == Role::kInOut;
+}
+
+bool CountsElements(const Call& call) {
   for (const Parameter& parameter : call.parameters) {
-    if (parameter.role == Role::kInArray || parameter.role == Role::kOutArray) return true;
+    const bool list = parameter.role == Role::kInArray || parameter.role == Role::kOutArray;
+    if (list && !FillsRoom(call, parameter)) return true;
   }
   return false;
 }
@@ -172,7 +179,7 @@ void Define(const Call& call, Text* out) {
   const Text::Values values = {{"symbol", call.symbol}, {"stream", StreamOf(call)}};
   out->Line("CUresult $symbol$($parameters$) {",
             {{"symbol", call.symbol}, {"parameters", ParameterList(call)}});
-  if (HasArrays(call)) out->Line("  size_t elements_ = 0;");
+  if (CountsElements(call)) out->Line("  size_t elements_ = 0;");
   out->Line("  calls::$symbol$ call_;", values);
   for (const Parameter& parameter : call.parameters) PutParameter(call, parameter, out);
   if (call.kind == Kind::kAtOnce) {

@@ -111,7 +111,7 @@ CUresult AllocateOfKind(PoolKind kind, Context* context, uint64_t bytes, uint64_
   CUresult result = Allocate(kind, context, bytes, address);
   if (result != CUDA_ERROR_OUT_OF_MEMORY) return result;
   // Pending frees may make room.
-  AwaitWork(UnfinishedWorkOfAll());
+  (void)AwaitWork(UnfinishedWorkOfAll());  // the second attempt says what is wrong
   FreeWhatIsDue();
   return Allocate(kind, context, bytes, address);
 }

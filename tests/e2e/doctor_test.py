@@ -165,13 +165,9 @@ class DoctorTest(unittest.TestCase):
         command = ["unshare", "--mount", "/bin/sh", "-c", script, host,
                    self.longwire.dist / "bin" / "longwire", "doctor", "--server", self.servers[0]]
         environment = self.longwire.environment(LONGWIRE_RUNTIME_DIR=self.private())
-        if server.run(["unshare", "--mount", "mount", "-t", "tmpfs", "none", "/etc"],
-                      environment).code != 0:
-            self.skipTest("only root can lay another folder over /etc")
         self.expect_problem("/nonexistent cannot be started", "client.conf",
                             server.run(command, environment))
 
-    @unittest.skipUnless(os.geteuid() == 0, "only root can be another user")
     def test_another_user_at_the_local_socket(self):
         """A user without access to the socket, and one without a tenant."""
         self.addCleanup(self.longwire.runtime.chmod, 0o700)
@@ -179,8 +175,6 @@ class DoctorTest(unittest.TestCase):
         command = [self.longwire.dist / "bin" / "longwire", "doctor", "--server", self.servers[1]]
         as_nobody = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
         environment = self.longwire.environment(HOME="/nonexistent")
-        if server.run([*as_nobody, *command[:1], "--version"], environment).code != 0:
-            self.skipTest("other users cannot execute this build")
         remedy = "add .*to identities of a tenant in the server's configuration"
         self.expect_problem("Permission denied", remedy,
                             server.run([*as_nobody, *command], environment))
