@@ -67,12 +67,13 @@ bool Entrance::AwaitOpening(const std::string& identity, const std::atomic<bool>
                             std::string* sentence) {
   const auto config = live_.Get();
   const config::Admission& told = config->admission();
-  const Openings::Rate rate{static_cast<double>(told.openings_per_second()),
+  const uint32_t per_second = config::OpeningsPerSecond(*config);
+  const Openings::Rate rate{static_cast<double>(per_second),
                             static_cast<double>(told.openings_at_once())};
   if (openings_.Await(identity, rate, cancelled)) return true;
   *sentence = "'" + identity +
               "' opens sessions too fast: " + std::to_string(told.openings_at_once()) +
-              " at once and " + std::to_string(told.openings_per_second()) +
+              " at once and " + std::to_string(per_second) +
               " a second are allowed; try again in a few seconds, or ask the administrator to "
               "raise admission.openings_per_second";
   return false;

@@ -20,8 +20,9 @@ class Openings {
     double per_second = 0;
     double at_once = 0;
   };
-  // Longer than this an opening does not wait: clients give up after four to five seconds.
-  static constexpr std::chrono::seconds kPatience{2};
+  // Longer than this an opening does not wait: clients give up after four to five seconds, and a
+  // worker may have to be started.
+  static constexpr std::chrono::seconds kPatience{3};
 
   // Counts a session of the identity, which may open in *wait, at most kPatience. False if it would
   // have to wait longer: then nothing is counted.

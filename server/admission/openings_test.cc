@@ -17,8 +17,8 @@ TEST(OpeningsTest, OneIdentityOpensNoFasterThanItsRate) {
     wait.count() == 0 ? ++at_once : ++later;
   }
   EXPECT_EQ(at_once, 5);
-  EXPECT_EQ(later, 20);  // in two seconds
-  EXPECT_EQ(openings.refused(), 975u);
+  EXPECT_EQ(later, 30);  // in three seconds
+  EXPECT_EQ(openings.refused(), 965u);
   EXPECT_TRUE(openings.Reserve("neighbour", kRate, kStart, &wait));
   EXPECT_EQ(wait.count(), 0);
 }

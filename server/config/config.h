@@ -57,6 +57,8 @@ std::vector<transport::Address> ListenAddresses(const Config& config);
 std::chrono::milliseconds ResumeGrace(const Config& config);
 // Whether other hosts can reach it.
 bool LeavesHost(const Config& config);
+// Sessions that one identity may open.
+uint32_t OpeningsPerSecond(const Config& config);
 // Empty when it is switched off.
 std::string LocalSocketPath(const Config& config);
 

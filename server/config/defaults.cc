@@ -8,6 +8,10 @@
 namespace longwire::config {
 namespace {
 
+// Many programs that one user starts in loops on one host stay below it, as does what a server
+// without warm workers can start.
+constexpr uint32_t kOpeningsPerSecond = 25;
+
 void Fill(Message* message);
 
 // Blocks: the one that is always there, or each element of the list.
@@ -73,6 +77,12 @@ bool LeavesHost(const Config& config) {
 std::chrono::milliseconds ResumeGrace(const Config& config) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(
       std::chrono::nanoseconds(config.resume_grace()));
+}
+
+// No default of the schema: whether somebody has set it is shown (settings/safe_limits.h).
+uint32_t OpeningsPerSecond(const Config& config) {
+  const Admission& told = config.admission();
+  return told.has_openings_per_second() ? told.openings_per_second() : kOpeningsPerSecond;
 }
 
 std::string LocalSocketPath(const Config& config) {

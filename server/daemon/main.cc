@@ -68,6 +68,7 @@ Reloader::Outcome ReloadFor(const std::string& who, Reloader& reloader, Notifier
 
 // What an operator should know about a daemon that other hosts can reach.
 void WarnOfExposure(const config::Config& config) {
+  for (const std::string& sentence : UnsetLimits(config)) Log(LogLevel::kWarning, sentence);
   for (const config::Tenant& tenant : config.tenants()) {
     for (const std::string& sentence : UnsetLimits(config, tenant)) {
       Log(LogLevel::kWarning, {.tenant = tenant.name()}, sentence);

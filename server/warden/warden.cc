@@ -166,7 +166,8 @@ void Warden::Serve(int connection) {
       Handle<StartWorker>(message->bytes, answer) || Handle<KillWorker>(message->bytes, kill) ||
       Handle<ListWorkers>(message->bytes, answer) || Handle<GetStats>(message->bytes, answer) ||
       Handle<SetQuota>(message->bytes, answer) || Handle<SetLimits>(message->bytes, answer) ||
-      Handle<GetEvents>(message->bytes, answer);
+      Handle<GetEvents>(message->bytes, answer) ||
+      Handle<message::LogTerms>(message->bytes, answer);
   if (!known) Disconnect(connection);
 }
 
@@ -311,6 +312,11 @@ void Warden::Do(int, const SetQuota& request) {
   ledger_->SetLatencyCritical(tenant, request.latency_critical);
 }
 
+void Warden::Do(int, const message::LogTerms& request) {
+  log_terms_ = request;
+  for (auto& [number, worker] : workers_) worker.log.SetLimit(request.lines_per_second);
+}
+
 uint32_t Warden::TenantNumber(const std::string& name) {
   if (name.empty()) return 0;
   auto found = tenants_.find(name);
@@ -358,6 +364,7 @@ uint64_t Warden::StartNewWorker(const std::vector<int32_t>& devices,
                   {worker_control.get(), worker.up.get(), worker.down.get()},
                   own_network_};
   wire::Descriptor error = worker.log.Open();
+  worker.log.SetLimit(log_terms_.lines_per_second);
   if (!error.valid()) return 0;
   program.error = error.get();
   // After ours: the first of two variables with one name counts.

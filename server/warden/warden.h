@@ -12,6 +12,7 @@
 #include "base/poll_set.h"
 #include "server/ledger/quota.h"
 #include "server/protocol/keeper.h"
+#include "server/protocol/log_terms.h"
 #include "server/protocol/warden.h"
 #include "server/warden/compile_cache.h"
 #include "server/warden/spawn.h"
@@ -101,6 +102,7 @@ class Warden {
   ChargeStats Charges() const;
   void Do(int connection, const SetQuota& request);
   void Do(int connection, const SetLimits& request);
+  void Do(int connection, const message::LogTerms& request);
   void Do(int connection, const GetEvents& request);
   void Reply(int connection, std::span<const std::byte> packet, std::span<const int> files = {});
   void ReplyStarted(int connection, uint64_t request, const Worker& worker, bool warm);
@@ -143,6 +145,7 @@ class Warden {
   uint64_t next_worker_ = 1;
   std::map<uint64_t, uint64_t> sessions_;  // by worker's number, also of some that ended
   keeper::KeeperLimits limits_;            // the keepers'
+  message::LogTerms log_terms_;            // the workers'
   std::map<int32_t, Warm> warm_;           // by device
   Clock::time_point warm_after_{};
   Clock::time_point last_needed_ = Clock::now();

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 
@@ -31,6 +32,11 @@ wire::Descriptor WorkerLog::Open() {
   pipe_.Reset(ends[0]);
   fcntl(pipe_.get(), F_SETPIPE_SZ, kPipeBytes);
   return wire::Descriptor(ends[1]);
+}
+
+void WorkerLog::SetLimit(uint32_t lines_per_second) {
+  const double rate = lines_per_second;
+  limit_.Change(rate, std::max(kReport, 10 * rate));
 }
 
 void WorkerLog::Read(pid_t worker, Clock::time_point now) {

@@ -24,6 +24,9 @@ class WorkerLog {
   wire::Descriptor Open();
   int descriptor() const { return pipe_.get(); }
 
+  // Lines a second, and a burst: ten times as many, or a report.
+  void SetLimit(uint32_t lines_per_second);
+
   // Whether there is anything to wait for: not while the worker is beyond its limit.
   bool Listens(Clock::time_point now) const { return pipe_.valid() && now >= paused_until_; }
   bool IsPaused(Clock::time_point now) const { return pipe_.valid() && now < paused_until_; }
@@ -38,13 +41,13 @@ class WorkerLog {
 
   wire::Descriptor pipe_;
   std::string begun_;  // a line that is not complete yet
-  base::LineLimit limit_{kPerSecond, kBurst, Clock::now()};
+  base::LineLimit limit_{kUsual, kReport, Clock::now()};
   Clock::time_point paused_until_{};
   uint64_t left_out_ = 0;
 
   // A report of a crash or a sanitizer has up to 150 lines.
-  static constexpr double kPerSecond = 30;
-  static constexpr double kBurst = 300;
+  static constexpr double kReport = 150;
+  static constexpr double kUsual = 10;
 };
 
 }  // namespace longwire::warden

@@ -68,8 +68,7 @@ memory:
 compression: true
 admission:
   opening_time: 10s
-  openings_per_second: 10
-  openings_at_once: 64
+  openings_at_once: 256
   waiting_of_identity: 64
   waiting_of_address: 256
   waiting: 1024

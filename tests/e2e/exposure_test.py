@@ -41,7 +41,9 @@ class ExposureTest(unittest.TestCase):
         status = json.loads(longwire.cli("status", "--json").out)
         self.assertEqual(
             ["tenant 'open': sessions is not set; 2 are allowed, a quarter of max_sessions",
-             "tenant 'open': memory is not set; three quarters of the devices' memory are allowed"],
+             "tenant 'open': memory is not set; three quarters of the devices' memory are allowed",
+             "admission: openings_per_second is not set; each identity may open 25 sessions a "
+             "second, and 256 at once"],
             status["unset_limits"])
         for sentence in status["unset_limits"]:
             self.assertRegex(longwire.log_tail(100), "warning.* " + re.escape(sentence))

@@ -53,6 +53,9 @@ void FillTenant(SessionTable& table, const config::Tenant& tenant, const warden:
   figures->set_memory_limit(MemoryLimitOf(*table.config(), tenant, table.lendable()));
   figures->set_memory_reserved(tenant.memory_reserved());
   figures->set_gpu_seconds(Seconds(time));
+  figures->set_host_memory(table.host_memory().Used(tenant.name()));
+  figures->set_host_memory_limit(HostMemoryOf(tenant));
+  figures->set_session_host_memory_limit(HostMemoryTermsOf(tenant).session_limit);
   for (size_t i = 0; stats != nullptr && i < stats->tenants.size(); ++i) {
     const warden::TenantStats& ledger = stats->tenants[i];
     if (ledger.tenant == tenant.name()) figures->set_memory_leased(ledger.leased);
@@ -127,6 +130,9 @@ void AddUnsetLimits(SessionTable& table, const Peer& peer, transport::InspectRep
   };
   for (const config::Tenant& tenant : config->tenants()) add(tenant);
   if (config->tenants_size() == 0) add(*FindTenant(config, ""));
+  for (const std::string& sentence : UnsetLimits(*config)) {
+    reply->mutable_daemon()->add_unset_limits(sentence);
+  }
 }
 
 void AddCalls(Scheduling& scheduling, transport::InspectReply* reply) {

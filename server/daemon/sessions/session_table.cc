@@ -208,6 +208,7 @@ std::shared_ptr<ServerSession> SessionTable::StartSession(const wire::OpenReques
   // Each time: the warden may have started anew.
   warden_->SetQuota(QuotaOf(*live_.Get(), *peer.tenant, lendable()));
   warden_->SetLimits(LimitsOf(*live_.Get()));
+  warden_->SetLogTerms(LogTermsOf(*live_.Get()));
   StartedWorker worker = warden_->Start(std::move(start));
   if (worker.started.code != 0) {
     *code = worker.started.code;
@@ -295,6 +296,8 @@ void SessionTable::ServeWorker(const ServerSession& session, const config::Tenan
   bool limited = host_memory_.Opened(session.id(), HostMemoryOf(tenant), HostMemoryTermsOf(tenant),
                                      control.get());
   if (!limited) Log(LogLevel::kWarning, session.subject(), "its host memory is not limited");
+  // A worker whose socket is closed is ending.
+  (void)wire::SendMessage(control.get(), message::Pack(LogTermsOf(*live_.Get())));
   images_.Serve(session.id(), tenant.name(), std::move(control));
 }
 
@@ -420,7 +423,9 @@ void SessionTable::SendTerms(const config::Config& config) {
   for (const config::Tenant& tenant : config.tenants()) {
     host_memory_.SetLimit(tenant.name(), HostMemoryOf(tenant));
   }
+  const auto log_terms = message::Pack(LogTermsOf(config));
   for (const auto& session : List()) {
+    (void)wire::SendMessage(session->ControlSocket().get(), log_terms);
     for (uint32_t lane = 0; lane < session->lanes(); ++lane) {
       session->lane(lane).SetTerms(config::ResumeGrace(config), config.compression());
     }

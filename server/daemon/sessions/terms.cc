@@ -91,6 +91,10 @@ keeper::KeeperLimits LimitsOf(const config::Config& config) {
           memory.swap_host_memory(), memory.prepared()};
 }
 
+message::LogTerms LogTermsOf(const config::Config& config) {
+  return {config.admission().log_lines_per_second()};
+}
+
 void ApplyTenants(const config::Config& config, Scheduling& scheduling, WardenClient& warden,
                   uint64_t lendable) {
   for (const config::Tenant& tenant : config.tenants()) {
@@ -98,6 +102,7 @@ void ApplyTenants(const config::Config& config, Scheduling& scheduling, WardenCl
     warden.SetQuota(QuotaOf(config, tenant, lendable));
   }
   warden.SetLimits(LimitsOf(config));
+  warden.SetLogTerms(LogTermsOf(config));
   EndReservations(config, warden);
 }
 

@@ -23,6 +23,7 @@ uint64_t HostMemoryOf(const config::Tenant& tenant);
 gates::HostMemoryTerms HostMemoryTermsOf(const config::Tenant& tenant);
 
 // `lendable`: bytes of all devices together (access/safe_limits.h).
+message::LogTerms LogTermsOf(const config::Config& config);
 warden::SetQuota QuotaOf(const config::Config& config, const config::Tenant& tenant,
                          uint64_t lendable);
 keeper::KeeperLimits LimitsOf(const config::Config& config);

@@ -23,6 +23,8 @@ constexpr milliseconds kStatsPatience{2'000};
 constexpr milliseconds kAcceptPatience{2'000};
 // What waits for a warden that does not read: beyond that it gets only what must not be lost.
 constexpr size_t kWaitingLimit = 1 << 20;
+// Older wardens end a connection with a message that they do not know.
+constexpr uint32_t kLogTermsVersion = 14;
 
 }  // namespace
 
@@ -114,6 +116,7 @@ bool WardenClient::TryToConnect(std::string* sentence, bool* silent) {
     transport::Log(transport::LogLevel::kInfo, "longwire-warden is of another version: protocol " +
                                                    std::to_string(version_) + " is spoken with it");
   }
+  takes_log_terms_.store(version_ >= kLogTermsVersion);
   {
     base::MutexLock lock(mutex_);
     socket_ = std::make_shared<wire::Descriptor>(std::move(socket));
@@ -294,6 +297,10 @@ void WardenClient::SetQuota(const warden::SetQuota& quota) {
 
 void WardenClient::SetLimits(const keeper::KeeperLimits& limits) {
   Tell(message::Pack(warden::SetLimits{limits}), Keep::kBounded);
+}
+
+void WardenClient::SetLogTerms(const message::LogTerms& terms) {
+  if (takes_log_terms_.load()) Tell(message::Pack(terms), Keep::kBounded);
 }
 
 std::vector<keeper::MemoryEvent> WardenClient::GetEvents(int32_t device, uint64_t after) {

@@ -17,6 +17,7 @@
 #include "base/lock_ranks.h"
 #include "base/mutex.h"
 #include "proto/config.pb.h"
+#include "server/protocol/log_terms.h"
 #include "server/protocol/warden.h"
 #include "wire/socket.h"
 #include "wire/versions.h"
@@ -54,6 +55,7 @@ class WardenClient {
   // Applies to leases from now on.
   void SetQuota(const warden::SetQuota& quota);
   void SetLimits(const keeper::KeeperLimits& limits);
+  void SetLogTerms(const message::LogTerms& terms);
   std::optional<warden::Stats> GetStats(std::string* sentence);
   // A device's memory events after that number; empty if the warden does not answer.
   std::vector<keeper::MemoryEvent> GetEvents(int32_t device, uint64_t after);
@@ -92,6 +94,7 @@ class WardenClient {
   const Events events_;
   std::atomic<uint64_t> next_request_{1};
   std::atomic<bool> ending_{false};
+  std::atomic<bool> takes_log_terms_{false};  // whether the warden knows them
 
   wire::Descriptor wake_;  // for the reader: something waits to be sent
 

@@ -46,4 +46,16 @@ std::vector<std::string> UnsetLimits(const config::Config& config, const config:
   return unset;
 }
 
+std::vector<std::string> UnsetLimits(const config::Config& config) {
+  std::vector<std::string> unset;
+  if (!config::LeavesHost(config)) return unset;
+  const config::Admission& admission = config.admission();
+  if (!admission.has_openings_per_second()) {
+    unset.push_back("admission: openings_per_second is not set; each identity may open " +
+                    std::to_string(config::OpeningsPerSecond(config)) + " sessions a second, and " +
+                    std::to_string(admission.openings_at_once()) + " at once");
+  }
+  return unset;
+}
+
 }  // namespace longwire::daemon

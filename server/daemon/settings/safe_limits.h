@@ -20,5 +20,7 @@ uint64_t MemoryLimitOf(const config::Config& config, const config::Tenant& tenan
 // A sentence for each limit of the tenant that nobody has set, though other hosts can reach the
 // daemon.
 std::vector<std::string> UnsetLimits(const config::Config& config, const config::Tenant& tenant);
+// The same for limits that hold for each identity, whatever its tenant.
+std::vector<std::string> UnsetLimits(const config::Config& config);
 
 }  // namespace longwire::daemon

@@ -13,6 +13,7 @@
 
 #include "server/driver/driver_choice.h"
 #include "server/driver/process_options.h"
+#include "server/protocol/log_terms.h"
 #include "server/worker/process/open_session.h"
 #include "server/worker/process/session.h"
 #include "server/worker/process/time_slice.h"
@@ -138,8 +139,11 @@ void ObeyGates(worker::WorkerSession* session, const std::shared_ptr<gates::Gate
 }
 
 void HearDaemon(worker::WorkerSession& session, wire::Message message) {
+  message::LogTerms log;
   gates::HostMemoryTerms terms;
-  if (message::Unpack(message.bytes, &terms) != wire::WireResult::kOk) {
+  if (message::Unpack(message.bytes, &log) == wire::WireResult::kOk) {
+    worker::SetLogLimit(log.lines_per_second);
+  } else if (message::Unpack(message.bytes, &terms) != wire::WireResult::kOk) {
     session.images().Arrived(std::move(message));
   } else if (message.descriptors.size() == 1) {
     session.host_memory().Join(terms,

@@ -19,7 +19,7 @@ int log_descriptor = STDERR_FILENO;
 
 // A client decides how often a call fails: more lines in a second are counted alone. The warden
 // limits what a worker writes, too (server/warden/worker_log.h).
-constexpr uint32_t kLinesPerSecond = 20;
+std::atomic<uint32_t> lines_per_second{10};
 std::atomic<bool> limited{true};
 std::atomic<int64_t> second{0};
 std::atomic<uint32_t> lines{0};  // in that second
@@ -31,7 +31,7 @@ bool MayWrite() {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
   if (second.exchange(now.tv_sec) != now.tv_sec) lines.store(0);
-  if (lines.fetch_add(1) < kLinesPerSecond) return true;
+  if (lines.fetch_add(1) < lines_per_second.load()) return true;
   left_out.fetch_add(1);
   return false;
 }
@@ -67,6 +67,8 @@ void KeepLog() {
 }
 
 int LogDescriptor() { return log_descriptor; }
+
+void SetLogLimit(uint32_t told) { lines_per_second.store(told); }
 
 void LiftLogLimit() { limited.store(false); }
 
