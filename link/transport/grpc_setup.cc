@@ -28,7 +28,7 @@ constexpr int kKeepaliveTimeoutMs = 4'000;
 constexpr int kMaxReceiveBytes = static_cast<int>(2 * wire::kMaxBatchBytes);
 constexpr int kLookAheadBytes = 8 << 20;
 constexpr int kHttp2FrameBytes = 1 << 20;
-constexpr int kMaxStreams = 8;
+constexpr int kMaxStreams = 3;
 // A host that drops packets is given up after this; a refusal is known at once.
 constexpr int kConnectMs = 3'000;
 // How soon a client without a session sees that its server is stopping.
@@ -106,7 +106,8 @@ void SetServerOptions(grpc::ServerBuilder* builder) {
   // Two daemons on one port would share its connections by chance.
   builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   // A link has a connection for each log and lane: the call that opens, its stream, and one that
-  // resumes it. What more streams send is kept before anybody has asked who they are.
+  // resumes it. More beside a session would be memory that nobody counts: what streams send is kept
+  // before anybody has asked who they are.
   builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreams);
   // A connection that does not begin to speak HTTP/2 is dropped after this.
   builder->AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 5'000);

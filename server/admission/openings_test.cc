@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
+#include "server/config/config.h"
+
 namespace longwire::admission {
 namespace {
 
@@ -21,6 +25,27 @@ TEST(OpeningsTest, OneIdentityOpensNoFasterThanItsRate) {
   EXPECT_EQ(openings.refused(), 965u);
   EXPECT_TRUE(openings.Reserve("neighbour", kRate, kStart, &wait));
   EXPECT_EQ(wait.count(), 0);
+}
+
+// Without a key in the configuration: short programs of one user, started again and again.
+TEST(OpeningsTest, LoopsOfShortProgramsWaitInTurn) {
+  config::Config config;
+  config::FillDefaults("", &config);
+  const Openings::Rate rate{static_cast<double>(config::OpeningsPerSecond(config)),
+                            static_cast<double>(config.admission().openings_at_once())};
+  constexpr int kLoops = 32, kPrograms = 1000;
+  constexpr std::chrono::milliseconds kLasts{50};
+  Openings openings;
+  std::multiset<Openings::Clock::time_point> starts;
+  for (int loop = 0; loop < kLoops; ++loop) starts.insert(kStart);
+  for (int program = 0; program < kPrograms; ++program) {
+    const auto now = *starts.begin();
+    starts.erase(starts.begin());
+    Openings::Clock::duration wait{};
+    ASSERT_TRUE(openings.Reserve("user", rate, now, &wait)) << "program " << program;
+    starts.insert(now + wait + kLasts);
+  }
+  EXPECT_EQ(openings.refused(), 0u);
 }
 
 TEST(OpeningsTest, WhoGoesAwayWaitsNoLonger) {

@@ -154,14 +154,14 @@ def limit_lines(case):
         """Of the lines about 40 calls of somebody whom no tenant lists."""
         before = case.status()["admission"].get("log_lines_left_out", 0)
         calls = []
-        for _ in range(5):
+        for _ in range(14):
             connection = http2.Connection(case.longwire.port,
                                           http2.tls_context(case.longwire.papers, "stranger"))
             case.addCleanup(connection.close)
-            for _ in range(8):
+            for _ in range(http2.MOST_STREAMS):
                 connection.ping(connection.open())
             calls.append(connection)
-        server.wait_for(lambda: all(one.ended_streams == 8 or one.closed.is_set()
+        server.wait_for(lambda: all(one.ended_streams == http2.MOST_STREAMS or one.closed.is_set()
                                     for one in calls), 10, "the end of refused calls")
         return case.status()["admission"].get("log_lines_left_out", 0) - before
     case.longwire.reload(admission={"log_lines_per_second": 1000})

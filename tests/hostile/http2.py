@@ -14,6 +14,7 @@ LARGEST_WINDOW = 0x7fffffff
 DATA_BYTES = 16384
 SERVICE = b"/longwire.transport.Transport/"
 FRAME_PING = 8
+MOST_STREAMS = 3  # of one connection (link/transport/grpc_setup.cc)
 LATER = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 PING = struct.pack("<QQII", 0, 0, 1, FRAME_PING)  # a FrameHeader without a body
 

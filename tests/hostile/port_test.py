@@ -113,10 +113,10 @@ class PortTest(unittest.TestCase):
         self.addCleanup(victim.kill)
         threads = self.threads(longwire)
         connections, streams = [], []
-        for _ in range(40):
+        for _ in range(100):
             connection = self.mallory(longwire)
             connections.append(connection)
-            streams += [(connection, connection.open()) for _ in range(8)]
+            streams += [(connection, connection.open()) for _ in range(http2.MOST_STREAMS)]
         end = time.monotonic() + 4
         while time.monotonic() < end:
             for connection, stream in streams:
@@ -129,11 +129,22 @@ class PortTest(unittest.TestCase):
         out, err = victim.communicate(timeout=60)
         self.assertEqual((0, ""), (victim.returncode, err), out + longwire.log_tail())
         server.wait_for(lambda: sum(one.ended_streams for one in connections)
-                        + sum(8 for one in connections if one.closed.is_set()) >= len(streams),
+                        + sum(http2.MOST_STREAMS for one in connections if one.closed.is_set()) >= len(streams),
                         10, "the end of the streams that only ping")
         figures = longwire.status()["admission"]
         self.assertGreater(figures["refused_streams"], 100)
         self.assertEqual(0, figures["streams"])
+
+    def test_streams_of_one_connection(self):
+        """No more than a session's log needs, whether or not there is one."""
+        longwire = self.serve()
+        connection = self.mallory(longwire)
+        time.sleep(0.3)
+        for _ in range(http2.MOST_STREAMS):
+            connection.ping(connection.open())
+        self.assertFalse(connection.closed.wait(1), "it is closed")
+        connection.ping(connection.open())
+        self.assertTrue(connection.closed.wait(10), "one more is taken")
 
     def test_a_thousand_streams_of_one_connection(self):
         longwire = self.serve()
