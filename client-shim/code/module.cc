@@ -16,6 +16,7 @@
 #include "client-shim/memory/placed_memory.h"
 #include "client-shim/mirror/managed_memory.h"
 #include "client-shim/session/session.h"
+#include "client-shim/support/holding.h"
 #include "client-shim/support/never_destroyed.h"
 #include "wire/descriptors.h"
 #include "wire/switches.h"
@@ -376,10 +377,8 @@ CUresult GlobalOf(Module* module, const char* name, GlobalKind kind, uint64_t* a
 bool FindGlobal(uint64_t address, uint64_t* start, uint64_t* bytes, Context** context) {
   KnownGlobals& globals = Globals();
   base::MutexLock lock(globals.mutex);
-  auto after = globals.by_address.upper_bound(address);
-  if (after == globals.by_address.begin()) return false;
-  auto found = std::prev(after);
-  if (address - found->first >= found->second.bytes) return false;
+  auto found = Holding(globals.by_address, address);
+  if (found == globals.by_address.end()) return false;
   *start = found->first;
   *bytes = found->second.bytes;
   *context = found->second.context;

@@ -18,6 +18,7 @@
 #include "client-shim/memory/device_ranges.h"
 #include "client-shim/memory/sharing.h"
 #include "client-shim/session/session.h"
+#include "client-shim/support/holding.h"
 #include "client-shim/support/never_destroyed.h"
 #include "longwire/calls.h"
 #include "longwire/shim_hand_written.h"
@@ -72,14 +73,6 @@ void DropIfUnused(Mappings& mappings, const std::shared_ptr<Physical>& physical)
   if (physical->handles != 0 || physical->maps != 0 || physical->exports != 0) return;
   mappings.physical.erase(physical->handle);
   MemoryOf(physical->device)->ReturnChunks(physical->chunks);
-}
-
-template <class Table>
-typename Table::iterator Holding(Table& table, uint64_t address) {
-  auto after = table.upper_bound(address);
-  if (after == table.begin()) return table.end();
-  auto found = std::prev(after);
-  return address - found->first < found->second.bytes ? found : table.end();
 }
 
 bool AnyLeaving(Mappings& mappings, uint64_t address, uint64_t bytes)

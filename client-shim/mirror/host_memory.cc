@@ -19,6 +19,7 @@
 #include "client-shim/mirror/shared_blocks.h"
 #include "client-shim/session/session.h"
 #include "client-shim/stream/program_streams.h"
+#include "client-shim/support/holding.h"
 #include "client-shim/support/never_destroyed.h"
 
 namespace longwire::shim {
@@ -42,10 +43,7 @@ uint64_t Pages(uint64_t bytes) { return base::RoundUp(bytes, kPage); }
 // The range that contains the address.
 std::map<uint64_t, HostRange>::iterator Holding(PinnedRanges& ranges, uint64_t address)
     LONGWIRE_REQUIRES(ranges.mutex) {
-  auto after = ranges.by_address.upper_bound(address);
-  if (after == ranges.by_address.begin()) return ranges.by_address.end();
-  auto found = std::prev(after);
-  return address - found->first < found->second.bytes ? found : ranges.by_address.end();
+  return shim::Holding(ranges.by_address, address);
 }
 
 // Forgets the range that begins at the address if it is as `wanted` says. Its bytes, else 0.

@@ -15,6 +15,7 @@
 #include "client-shim/mirror/mirrors.h"
 #include "client-shim/mirror/shared_blocks.h"
 #include "client-shim/session/session.h"
+#include "client-shim/support/holding.h"
 #include "client-shim/support/never_destroyed.h"
 
 namespace longwire::shim {
@@ -57,10 +58,8 @@ ManagedRanges& TheRanges() {
 using Entry = std::map<uint64_t, Range>::iterator;
 
 Entry Holding(ManagedRanges& ranges, uint64_t address) LONGWIRE_REQUIRES(ranges.mutex) {
-  auto after = ranges.by_address.upper_bound(address);
-  if (after == ranges.by_address.begin()) return ranges.by_address.end();
-  auto found = std::prev(after);
-  return address - found->first < found->second.shown.bytes ? found : ranges.by_address.end();
+  return shim::Holding(ranges.by_address, address,
+                       [](const Range& range) { return range.shown.bytes; });
 }
 
 Range& Add(ManagedRanges& ranges, const ManagedRange& added) LONGWIRE_REQUIRES(ranges.mutex) {

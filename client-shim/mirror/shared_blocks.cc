@@ -18,6 +18,7 @@
 #include "client-shim/mirror/mirrors.h"
 #include "client-shim/session/pinned_segment.h"
 #include "client-shim/session/session.h"
+#include "client-shim/support/holding.h"
 #include "client-shim/support/never_destroyed.h"
 #include "longwire/calls.h"
 #include "longwire/shim_hand_written.h"
@@ -66,10 +67,7 @@ Blocks& TheBlocks() {
 using Entry = std::map<uint64_t, Block>::iterator;
 
 Entry Holding(Blocks& blocks, uint64_t address) LONGWIRE_REQUIRES(blocks.mutex) {
-  auto after = blocks.by_address.upper_bound(address);
-  if (after == blocks.by_address.begin()) return blocks.by_address.end();
-  auto found = std::prev(after);
-  return address - found->first < found->second.bytes ? found : blocks.by_address.end();
+  return shim::Holding(blocks.by_address, address);
 }
 
 // The same, once no thread changes the block. The lock is released meanwhile.

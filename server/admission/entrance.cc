@@ -1,5 +1,6 @@
 #include "server/admission/entrance.h"
 
+#include "server/config/config.h"
 #include "wire/guards.h"
 
 namespace longwire::admission {

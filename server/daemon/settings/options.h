@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/command_line.h"
 #include "server/config/config.h"
 
 namespace longwire::daemon {
