@@ -130,6 +130,7 @@ TEST(DefaultFileTest, WithEveryKeySaidItGivesTheDefaultsAndTheExamples) {
     message->mutable_module_cache()->clear_directory();
     message->mutable_module_cache()->clear_compiled();
     message->mutable_module_cache()->clear_tenant_size();
+    message->mutable_admission()->clear_openings_per_second();
     message->mutable_admission()->clear_sessions_of_identity();
   }
   EXPECT_EQ(config.SerializeAsString(), defaults.SerializeAsString());

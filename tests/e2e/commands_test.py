@@ -136,8 +136,8 @@ class WrongUseTest(CommandsTest):
                 ("longwire-worker", "--up expects a number, found '3x'", "--up", "3x"),
                 ("longwire-worker", "--device expects a number, found '0,'", "--device", "0,"),
                 ("longwire-worker", "--control expects a number, found '3,4'", "--control", "3,4"),
-                ("longwire-link", "--idle-seconds expects a number, found '-1'", "--idle-seconds",
-                 "-1"),
+                ("longwire-link", "--idle-seconds expects a number, found '-1'; see longwire-link "
+                 "--help", "--idle-seconds", "-1"),
                 ("longwire-warden", "--devices expects numbers from 0 to 63 with commas between, "
                  "found 'x'; see longwire-warden --help", "--devices", "x")):
             result = self.run_program(program, *words)
