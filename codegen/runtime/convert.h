@@ -8,6 +8,7 @@
 #include <cstring>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace longwire::calls {
@@ -43,11 +44,12 @@ void Convert(const std::array<std::byte, N>& bytes, T* value) {
   Unpack(bytes, value);
 }
 
-// How many elements an array parameter has: none if it is null. False if they are too many.
+// How many elements an array parameter has: none if it is null. False if they are too many. Only a
+// count with a sign can be negative: the driver takes others for very many.
 template <class Count>
 bool Elements(const void* array, Count count, int minus, size_t* elements) {
   *elements = 0;
-  if (array == nullptr || static_cast<int64_t>(count) <= minus) return true;
+  if (array == nullptr || std::cmp_less_equal(count, minus)) return true;
   const uint64_t wanted = static_cast<uint64_t>(count) - minus;
   if (wanted > kMaxElements) return false;
   *elements = static_cast<size_t>(wanted);

@@ -8,7 +8,7 @@
 namespace longwire::keeper {
 namespace {
 
-const bool kChecksLent = !wire::GuardIsOff("lent");
+const bool kChecksLent = !wire::kPlantedBug && !wire::GuardIsOff("lent");
 
 }  // namespace
 

@@ -56,3 +56,49 @@ def attack(function, *arguments, uid=None):
         if process.is_alive():
             os.kill(process.pid, signal.SIGKILL)
         process.join()
+
+
+def _run_until(over, longwire, results):
+    count, wrong = 0, None
+    try:
+        while not over.is_set() and not wrong:
+            wrong = programs.what_is_wrong("vector_add", longwire.run(PROGRAM))
+            count += 1
+    finally:
+        results.send((count, wrong))
+        os._exit(0)
+
+
+class Beside:
+    """A neighbour whose programs run in a row, until `count_right` is called; in a process of its
+    own."""
+
+    def __init__(self, longwire):
+        fork = multiprocessing.get_context("fork")
+        self.longwire = longwire
+        self.over = fork.Event()
+        self.results, end = fork.Pipe()
+        self.process = fork.Process(target=_run_until, args=(self.over, longwire, end), daemon=True)
+        self.process.start()
+        end.close()
+
+    def count_right(self):
+        """How many ran; AssertionError if one was wrong."""
+        self.over.set()
+        count, wrong = self.results.recv()
+        self.process.join()
+        if wrong or count == 0:
+            raise AssertionError(f"the neighbour's program {count}: {wrong}\n"
+                                 + self.longwire.log_tail())
+        return count
+
+
+@contextlib.contextmanager
+def beside(longwire):
+    """A Beside while the block runs."""
+    one = Beside(longwire)
+    try:
+        yield one
+    finally:
+        one.over.set()
+        one.process.join(60)

@@ -168,6 +168,33 @@ TEST(Input, OnlyResourcesThatWereGivenReachTheDriver) {
   EXPECT_EQ(session.driver.log(), std::vector<std::string>{"descriptor"});
 }
 
+// To the driver it is room for very many elements.
+TEST(Input, ACountThatWouldBeNegativeIsAnError) {
+  TestSession session;
+  calls::cuGraphGetEdges edges;
+  edges.want_from = edges.want_to = true;
+  edges.numEdges = uint64_t{1} << 63;
+  session.Send(edges);
+  EXPECT_EQ(session.Expect(wire::DownKind::kReply).header.code, CUDA_ERROR_INVALID_VALUE);
+  calls::cuGraphGetNodes nodes;
+  nodes.want_nodes = true;
+  nodes.numNodes = UINT64_MAX;
+  session.Send(nodes);
+  EXPECT_EQ(session.Expect(wire::DownKind::kReply).header.code, CUDA_ERROR_INVALID_VALUE);
+}
+
+// Of a launch into a stream that does not exist, too.
+TEST(Input, ListsOfUnlikeLengthsReachNoEvents) {
+  TestSession session;
+  calls::lwGraphLaunch launch;
+  launch.exec = 5;
+  launch.record.assign(10'000, 1);
+  launch.wait.assign(10'000, 1);
+  session.Send(launch, 999);
+  EXPECT_EQ(session.Expect(wire::DownKind::kError).header.code, CUDA_ERROR_INVALID_HANDLE);
+  EXPECT_FALSE(session.over);
+}
+
 TEST(Input, AbsurdSizesAreErrors) {
   TestSession session;
   session.CreateStream(kOne);
