@@ -14,6 +14,7 @@
 #include "server/worker/support/helpers.h"
 #include "server/worker/support/host_memory.h"
 #include "server/worker/transfer/transfers.h"
+#include "wire/guards.h"
 #include "wire/record.h"
 #include "wire/switches.h"
 
@@ -177,7 +178,7 @@ void LogThread::Sort(const wire::RecordHeader& header, uint64_t position,
     return;
   }
   const std::shared_ptr<Stream>& stream = streams_.Find(header.stream);
-  if (stream == nullptr) {
+  if (stream == nullptr && !wire::kPlantedBug) {
     AfterDropped(uses_.bookkeeping, call);
     uses_.executor.Refuse(call, CUDA_ERROR_INVALID_HANDLE);
     // Its creation may have failed here, which nobody waited for: whoever waits for it goes on.

@@ -37,8 +37,9 @@ TestSession::TestSession(std::shared_ptr<gates::GatePage> page, uint32_t lanes) 
   Begin(driver.table(), OneDevice(), std::move(page), lanes);
 }
 
-TestSession::TestSession(const DriverTable& table, std::vector<Device> devices, int control) {
-  Begin(table, std::move(devices), nullptr, 0, control);
+TestSession::TestSession(const DriverTable& table, std::vector<Device> devices, int control,
+                         uint32_t lanes) {
+  Begin(table, std::move(devices), nullptr, lanes, control);
 }
 
 void TestSession::Begin(const DriverTable& table, std::vector<Device> devices,

@@ -42,7 +42,8 @@ class TestSession {
   explicit TestSession(std::shared_ptr<gates::GatePage> page = nullptr, uint32_t lanes = 0);
   // On another driver. A context of it must be current.
   // `control` is the daemon's socket, for images.
-  TestSession(const DriverTable& table, std::vector<Device> devices, int control = -1);
+  TestSession(const DriverTable& table, std::vector<Device> devices, int control = -1,
+              uint32_t lanes = 0);
   ~TestSession();
 
   // Appends a call's record and returns its position.
