@@ -221,6 +221,8 @@ bool Keeper::AdvanceSwaps() {
   bool first = true;
   bool taken = false;  // free memory belongs to an earlier request
   for (KeeperSession* session : coming) {
+    // Asking it for memory on another one's behalf may have shown that it is gone.
+    if (session->back == nullptr) continue;
     AdvanceSwapIn(*session, first, &taken);
     first = false;
   }

@@ -106,11 +106,8 @@ class Host {
     worker.letter = static_cast<char>('a' + last_ % 26);
     if (!wire::LocalPair(&worker.socket, &theirs)) return;
     fcntl(worker.socket.get(), F_SETFL, O_NONBLOCK);
-    std::vector<int> files = {theirs.get()};
-    if (input_.ConsumeBool()) {
-      worker.process.Reset(eventfd(0, EFD_CLOEXEC));
-      files.push_back(worker.process.get());
-    }
+    worker.process.Reset(eventfd(0, EFD_CLOEXEC));
+    const int files[] = {theirs.get(), worker.process.get()};
     wire::SendMessage(control_.get(), message::Pack(keeper::Attach{worker.number}), files);
     uint32_t tenant = input_.ConsumeIntegralInRange<uint32_t>(0, 2);
     wire::SendMessage(control_.get(), message::Pack(Assign{worker.number, tenant}));
@@ -148,12 +145,11 @@ class Host {
         shutdown(worker->socket.get(), SHUT_WR);
         return;
       case 2:
-        if (!worker->process.valid()) return;
         eventfd_write(worker->process.get(), 1);
         break;
       default:
         worker->socket.Reset();
-        if (worker->process.valid()) return;  // which lives on
+        return;  // its process lives on, and has its memory
     }
     workers_.erase(workers_.begin() + (worker - workers_.data()));
   }
@@ -200,9 +196,7 @@ class Host {
   }
 
   void End() {
-    for (Worker& worker : workers_) {
-      if (worker.process.valid()) eventfd_write(worker.process.get(), 1);
-    }
+    for (Worker& worker : workers_) eventfd_write(worker.process.get(), 1);
     workers_.clear();
     for (int i = 0; i < 20; ++i) keeper_->RunOnce(milliseconds(0));
     if (keeper_->pool().leased() != 0) Fail("lends to workers that have ended");

@@ -1,4 +1,6 @@
 // Leases that lack memory while others come back or wait for theirs: who waits for whom.
+#include <sys/socket.h>
+
 #include "tests/server/keeper_swap_fixture.h"
 
 namespace longwire::keeper {
@@ -68,6 +70,24 @@ TEST_F(KeeperSwapTest, TwoThatWantMoreDoNotWaitForEachOther) {
   EXPECT_EQ(Hear(first).refuse.code, kOutOfMemory);
   LetGo(first, Next<SwapOut>(first));
   EXPECT_EQ(Hear(second).chunks.size(), 1u);
+}
+
+// That it is gone shows when it is asked for memory, while its own swap-in waits behind another's.
+TEST_F(KeeperSwapTest, WhoWaitsForItsMemoryAndReadsNoMoreIsGone) {
+  wire::Descriptor first = Enter(1), second = Enter(2), third = Enter(3);
+  Fill(first, 2, 'A');
+  Fill(second, 6, 'a');
+  Say(third, Lease{7, std::vector<uint64_t>(5, 100 * kMiB)});
+  LetGo(first, Next<SwapOut>(first));
+  LetGo(second, Next<SwapOut>(second));
+  ASSERT_EQ(Hear(third).chunks.size(), 5u);
+  shutdown(second.get(), SHUT_RD);
+  Say(second, Ran{});  // so that the third is asked first
+  Say(first, SwapBack{5});
+  SwapOut asked = Next<SwapOut>(third);
+  Say(second, SwapBack{6});
+  LetGo(third, asked, SwapAnswer::kNever);
+  EXPECT_EQ(Next<SwapReturned>(first).chunks.size(), 2u);
 }
 
 }  // namespace
