@@ -224,5 +224,21 @@ TEST_F(GraphTest, EventNodesOrderAgainstOtherStreams) {
   EXPECT_EQ(Word(), 6u);
 }
 
+// It would contain itself without end.
+TEST_F(GraphTest, AGraphIsNotGivenAwayToOneWithinIt) {
+  CUgraph inner = nullptr;
+  ASSERT_CU(cuGraphCreate(&inner, 0));
+  CUgraphNode node = nullptr;
+  CUgraphNodeParams params{};
+  params.type = CU_GRAPH_NODE_TYPE_GRAPH;
+  params.graph.graph = inner;
+  params.graph.ownership = CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE;
+  ASSERT_CU(cuGraphAddNode_v2(&node, graph_, nullptr, nullptr, 0, &params));
+  params.graph.graph = graph_;
+  EXPECT_EQ(cuGraphAddNode_v2(&node, inner, nullptr, nullptr, 0, &params),
+            CUDA_ERROR_INVALID_VALUE);
+  EXPECT_CU(cuGraphDestroy(graph_));
+}
+
 }  // namespace
 }  // namespace softgpu

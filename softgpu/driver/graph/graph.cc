@@ -51,6 +51,16 @@ std::vector<std::shared_ptr<Graph>> ChildrenOf(const Operation& operation) {
   return conditional != nullptr ? conditional->bodies : std::vector<std::shared_ptr<Graph>>();
 }
 
+bool Holds(const Graph& graph, const Graph* wanted) {
+  if (&graph == wanted) return true;
+  for (auto& node : graph.nodes) {
+    for (auto& child : ChildrenOf(node->operation)) {
+      if (Holds(*child, wanted)) return true;
+    }
+  }
+  return false;
+}
+
 bool IsUnique(const Graph& graph) {
   return std::any_of(graph.nodes.begin(), graph.nodes.end(),
                      [](auto& node) LONGWIRE_REQUIRES(Driver::mutex) {

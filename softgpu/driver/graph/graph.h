@@ -41,6 +41,8 @@ std::shared_ptr<GraphNode> AddNode(Graph& graph, Operation operation,
     LONGWIRE_REQUIRES(Driver::mutex);
 // The graphs within a node: a child graph, the bodies of a conditional node.
 std::vector<std::shared_ptr<Graph>> ChildrenOf(const Operation& operation);
+// True if it is the wanted graph, or that is a child graph within it.
+bool Holds(const Graph& graph, const Graph* wanted) LONGWIRE_REQUIRES(Driver::mutex);
 // Whether it has nodes of which there can be no copies: conditional ones, of memory.
 bool IsUnique(const Graph& graph) LONGWIRE_REQUIRES(Driver::mutex);
 // A copy whose nodes know their originals; `visible` puts graph nodes into the handle tables.

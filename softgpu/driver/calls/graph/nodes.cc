@@ -50,14 +50,15 @@ CUresult MakeEvent(CUevent handle, Operation* operation) {
   return CUDA_SUCCESS;
 }
 
-// The child graph is cloned, unless it is given away.
-CUresult MakeChild(const CUDA_CHILD_GRAPH_NODE_PARAMS& p, Operation* operation)
+// The child graph is cloned, unless it is given away to a node of this graph.
+CUresult MakeChild(const CUDA_CHILD_GRAPH_NODE_PARAMS& p, const Graph* graph, Operation* operation)
     LONGWIRE_REQUIRES(Driver::mutex) {
   auto child = Driver::Get().graphs.Find(p.graph);
   if (!child) return CUDA_ERROR_INVALID_HANDLE;
   if (child->moved) return CUDA_ERROR_NOT_SUPPORTED;
   if (p.ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE) {
     if (child->owned_by_node) return CUDA_ERROR_NOT_SUPPORTED;
+    if (Holds(*child, graph)) return CUDA_ERROR_INVALID_VALUE;
     child->owned_by_node = child->moved = true;
     *operation = ChildGraphOperation{std::move(child)};
     return CUDA_SUCCESS;
@@ -70,7 +71,7 @@ CUresult MakeChild(const CUDA_CHILD_GRAPH_NODE_PARAMS& p, Operation* operation)
   return CUDA_SUCCESS;
 }
 
-CUresult MakeOperation(const CUgraphNodeParams& p, Operation* operation)
+CUresult MakeOperation(const CUgraphNodeParams& p, const Graph* graph, Operation* operation)
     LONGWIRE_REQUIRES(Driver::mutex) {
   int device = 0;
   switch (p.type) {
@@ -94,7 +95,7 @@ CUresult MakeOperation(const CUgraphNodeParams& p, Operation* operation)
       *operation = HostOperation{{p.host.fn, p.host.userData}};
       return CUDA_SUCCESS;
     case CU_GRAPH_NODE_TYPE_GRAPH:
-      return MakeChild(p.graph, operation);
+      return MakeChild(p.graph, graph, operation);
     case CU_GRAPH_NODE_TYPE_EMPTY:
       *operation = EmptyOperation{};
       return CUDA_SUCCESS;
@@ -146,7 +147,7 @@ CUresult Add(CUgraphNode* handle, CUgraph graph_handle, const CUgraphNode* depen
     return CUDA_ERROR_INVALID_VALUE;
   }
   Operation operation;
-  LONGWIRE_TRY(MakeOperation(params, &operation));
+  LONGWIRE_TRY(MakeOperation(params, graph.get(), &operation));
   auto node = AddNode(*graph, std::move(operation), std::move(nodes));
   *handle = reinterpret_cast<CUgraphNode>(node.get());
   return CUDA_SUCCESS;
@@ -157,7 +158,7 @@ CUresult Replace(GraphNode& node, const CUgraphNodeParams& params, bool runs)
     LONGWIRE_REQUIRES(Driver::mutex) {
   if (TypeOf(node.operation) != params.type) return CUDA_ERROR_INVALID_VALUE;
   Operation operation;
-  LONGWIRE_TRY(MakeOperation(params, &operation));
+  LONGWIRE_TRY(MakeOperation(params, node.graph, &operation));
   if (runs) LONGWIRE_TRY(CheckChange(node.operation, operation));
   if (auto* kernel = std::get_if<KernelOperation>(&operation)) {
     const LaunchConfig& old = std::get<KernelOperation>(node.operation).config;
