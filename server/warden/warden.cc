@@ -12,6 +12,7 @@
 #include "base/cuda_codes.h"
 #include "server/warden/service_manager.h"
 #include "wire/driver_variables.h"
+#include "wire/guards.h"
 #include "wire/limits.h"
 #include "wire/rings/ring.h"
 
@@ -203,7 +204,7 @@ std::string Warden::Check(const StartWorker& request) {
     return "this warden serves the driver " + driver_;
   }
   if (request.environment.size() > wire::kMaxEnvironment) return "too many variables";
-  for (size_t i = 0; i < request.devices.size(); ++i) {
+  for (size_t i = 0; i < request.devices.size() && !wire::kPlantedBug; ++i) {
     if (std::ranges::count(request.devices, request.devices[i]) != 1 ||
         std::ranges::count(options_.devices, request.devices[i]) != 1) {
       return "device " + std::to_string(request.devices[i]) + " is not served here";
@@ -253,6 +254,7 @@ void Warden::Do(int connection, const ListWorkers& request) {
     if (worker.connection != -1 && worker.connection != connection) continue;
     worker.connection = connection;
     ReplyStarted(connection, request.request, worker, false);
+    if (!connections_.contains(connection)) return;  // it does not read: nobody's workers now
     ++end.count;
   }
   Reply(connection, message::Pack(end));
