@@ -46,6 +46,7 @@ ChunkPool::ChunkPool(DeviceMemory& device, const PoolOptions& options)
     : device_(device), options_(options), host_(device.identity().granularity) {
   uint64_t total = device.identity().total;
   lendable_ = total - std::min(total, options.reserve);
+  if (options_.book != nullptr) Adopt();
 }
 
 ChunkPool::~ChunkPool() {
@@ -71,6 +72,7 @@ ChunkPool::Step ChunkPool::Start(uint64_t worker, const Lease& request, LeaseInP
                    "the session has " + std::to_string(state.lent.size()) + " chunks, at most " +
                        std::to_string(options_.max_chunks));
   }
+  if (BookIsFull(lease, request.bytes.size())) return Step::kRefused;
   uint64_t sum = 0;
   for (uint64_t bytes : request.bytes) {
     if (bytes == 0) return Refused(lease, kInvalidValue, "a chunk of 0 bytes");
@@ -109,7 +111,11 @@ ChunkPool::Step ChunkPool::Advance(LeaseInProgress* lease, bool patient) {
     options_.policy->Added({lease->chunks[i], lease->worker, lease->sizes[i]});
   }
   uint64_t bytes = 0;
-  for (uint64_t size : lease->sizes) bytes += size;
+  for (size_t i = 0; i < lease->chunks.size(); ++i) {
+    bytes += lease->sizes[i];
+    if (options_.book == nullptr) continue;
+    options_.book->Lend({lease->chunks[i], lease->sizes[i], lease->worker});
+  }
   LogEvent(MemoryEventKind::kLease, lease->worker, bytes);
   return Step::kGranted;
 }
@@ -196,6 +202,7 @@ int ChunkPool::CreateChunk(uint64_t bytes, uint64_t* chunk) {
   int code = device_.Create(bytes, &handle);
   if (code != kSuccess) return code;
   *chunk = next_chunk_++;
+  if (options_.book != nullptr) options_.book->SetNextChunk(next_chunk_);
   State state = options_.scrub ? State::kDirty : State::kClean;
   chunks_[*chunk] = Chunk{.bytes = bytes, .handle = handle, .state = state};
   created_ += bytes;
@@ -207,7 +214,7 @@ void ChunkPool::ReleaseChunk(uint64_t id) {
   Chunk& chunk = chunks_.at(id);
   if (Shelf* shelf = ShelfOf(chunk)) shelf->Remove(id, chunk.bytes);
   LogEvent(MemoryEventKind::kRelease, 0, chunk.bytes);
-  device_.Release(chunk.handle);
+  if (!chunk.adopted) device_.Release(chunk.handle);
   created_ -= chunk.bytes;
   chunks_.erase(id);
   ++version_;
@@ -252,11 +259,12 @@ void ChunkPool::MakeIdle(uint64_t id) {
   holder.leased -= chunk.bytes;
   holder.lent.erase(id);
   if (options_.policy != nullptr) options_.policy->Removed(id);
+  if (options_.book != nullptr) options_.book->Remove(id);
   leased_ -= chunk.bytes;
   if (options_.quota != nullptr) options_.quota->Refund(chunk.worker, chunk.bytes);
   chunk.taken = false;
   ++version_;
-  if (chunk.shared) return LetGo(id);
+  if (chunk.shared || chunk.adopted) return LetGo(id);
   if (Shelf* shelf = ShelfOf(chunk)) shelf->Add(id, chunk.bytes);
   if (chunk.state == State::kFailed) ReleaseChunk(id);
 }
@@ -332,6 +340,7 @@ void ChunkPool::Gone(uint64_t worker) {
     }
   }
   workers_.erase(holder);
+  if (options_.book != nullptr) options_.book->Forget(worker);
   host_.Gone(worker);
   LogEvent(MemoryEventKind::kGone, worker, leased);
   ++version_;
@@ -368,6 +377,7 @@ bool ChunkPool::ExportAhead(uint64_t id) {
 
 int ChunkPool::Export(uint64_t chunk, wire::Descriptor* file) {
   Chunk& of = chunks_.at(chunk);
+  if (of.adopted) return ExportAdopted(of, file);
   if (!of.file.valid()) return device_.Export(of.handle, file);
   *file = std::move(of.file);
   return kSuccess;
@@ -432,7 +442,7 @@ std::vector<WorkerLease> ChunkPool::Workers() const {
 std::vector<ChunkSize> ChunkPool::Sizes() const {
   std::map<uint64_t, ChunkSize> by_size;
   for (const auto& [id, chunk] : chunks_) {
-    if (chunk.handle == 0) continue;
+    if (chunk.handle == 0 && !chunk.adopted) continue;
     ChunkSize& size = by_size[chunk.bytes];
     size.bytes = chunk.bytes;
     ++(chunk.taken ? size.leased : size.idle);

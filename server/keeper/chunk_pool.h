@@ -26,6 +26,7 @@
 #include "server/keeper/sharing/shared_chunks.h"
 #include "server/keeper/swap_policy.h"
 #include "server/keeper/swap_times.h"
+#include "server/ledger/lent_book.h"
 #include "server/ledger/quota.h"
 #include "server/protocol/keeper.h"
 
@@ -40,6 +41,7 @@ struct PoolOptions {
   EventLog* events = nullptr;  // receives events; nullptr: none
   Quota* quota = nullptr;      // charged before memory is lent; nullptr: no limits
   SwapPolicy* policy = nullptr;              // informed of every lent chunk; nullptr: none
+  LentBook* book = nullptr;                  // has every lent chunk; nullptr: none
   size_t max_chunks = kMaxChunksPerSession;  // of one session
 };
 
@@ -112,6 +114,22 @@ class ChunkPool {
   int Share(uint64_t worker, std::span<const uint64_t> chunks, Token* token, std::string* sentence);
   // Lends a token's chunks to one more worker, in its order. kGranted or kRefused.
   Step Borrow(uint64_t worker, const Token& token, LeaseInProgress* lease);
+
+  // What a predecessor lent is in the book from the start (adopting.cc): its chunks, of which this
+  // process has no handles. They are the device's memory until they are returned.
+  //
+  // The worker has these chunks, each as often as it is named, and this many charged bytes; what it
+  // does not have is taken back.
+  void Reconcile(uint64_t worker, std::vector<uint64_t> chunks, uint64_t charged);
+  // The worker has a token of the predecessor's, and descriptors of its chunks.
+  void AdoptShare(uint64_t worker, const Token& token, std::span<const uint64_t> chunks,
+                  std::vector<wire::Descriptor> files);
+  bool Knows(const Token& token) const { return shared_.Find(token) != nullptr; }
+  // All workers of the predecessor that live are among `living`: takes back what others had, and
+  // counts anew what tenants have.
+  void Settle(const std::set<uint64_t>& living);
+  void SetVersion(uint64_t worker, uint32_t version);  // for a successor
+  uint32_t VersionOf(uint64_t worker) const;           // that a predecessor wrote down; 0: none
 
   // Chunks that are not lent to this worker are ignored.
   void Return(uint64_t worker, std::span<const uint64_t> chunks);
@@ -214,9 +232,10 @@ class ChunkPool {
     bool shared = false;
     std::map<uint64_t, uint32_t> borrowers{};  // further workers, and how often they borrowed it
     Place place = Place::kHere;
+    bool adopted = false;          // of a predecessor: there is no handle of it
     bool dropped = false;          // returned while it is being copied
     std::vector<HostPart> host{};  // its data's place in host memory
-    wire::Descriptor file{};       // exported ahead, for the first borrower
+    wire::Descriptor file{};       // exported ahead, for the first borrower; adopted: for all
     bool moves() const { return place == Place::kLeaving || place == Place::kComing; }
   };
   // Idle chunks by size.
@@ -238,6 +257,7 @@ class ChunkPool {
     uint64_t leased_peak = 0;
     uint64_t swapped = 0;
     uint64_t charged = 0;
+    uint32_t version = 0;
     size_t moving = 0;  // chunks
     bool ending = false;
   };
@@ -245,6 +265,10 @@ class ChunkPool {
   void LogEvent(MemoryEventKind kind, uint64_t worker, uint64_t bytes) {
     if (options_.events != nullptr && bytes != 0) options_.events->Add(kind, worker, bytes);
   }
+  void Adopt();
+  static int ExportAdopted(const Chunk& chunk, wire::Descriptor* file);
+  bool BookIsFull(LeaseInProgress* lease, size_t entries);
+  void WriteBorrowed(uint64_t chunk, uint64_t worker);
   Step Refused(LeaseInProgress* lease, int code, const std::string& sentence);
   // Finds or creates a chunk for every size, or reserves nothing; *found: which of the two.
   Step Assign(LeaseInProgress* lease, bool patient, bool* found);

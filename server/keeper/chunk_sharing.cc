@@ -56,11 +56,13 @@ ChunkPool::Step ChunkPool::Borrow(uint64_t worker, const Token& token, LeaseInPr
     return Refused(lease, kOutOfMemory,
                    "more than " + std::to_string(kMaxChunksPerSession) + " chunks of one session");
   }
+  if (BookIsFull(lease, chunks->size())) return Step::kRefused;
   lease->worker = worker;
   lease->chunks = *chunks;
   for (uint64_t id : lease->chunks) {
     ++chunks_.at(id).borrowers[worker];
     holder.borrowed.insert(id);
+    WriteBorrowed(id, worker);
   }
   ++version_;
   return Step::kGranted;
@@ -72,6 +74,7 @@ void ChunkPool::GiveBackBorrowed(uint64_t worker, uint64_t id) {
   auto& borrowers = chunks_.at(id).borrowers;
   auto mine = borrowers.find(worker);
   if (--mine->second == 0) borrowers.erase(mine);
+  WriteBorrowed(id, worker);
   ++version_;
 }
 
@@ -82,6 +85,7 @@ void ChunkPool::HandOver(uint64_t id) {
   Worker& before = workers_.at(chunk.worker);
   before.lent.erase(id);
   before.leased -= chunk.bytes;
+  if (options_.book != nullptr) options_.book->HandOver(id, next);
   GiveBackBorrowed(next, id);
   chunk.worker = next;
   Worker& after = workers_.at(next);

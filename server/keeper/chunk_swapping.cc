@@ -15,7 +15,7 @@ std::vector<Region> ChunkPool::Movable(uint64_t worker, bool later) const {
   for (uint64_t id : holder->second.lent) {
     const Chunk& chunk = chunks_.at(id);
     bool here = chunk.place == Place::kHere || (later && chunk.place == Place::kComing);
-    if (!here || chunk.shared) continue;
+    if (!here || chunk.shared || chunk.adopted) continue;
     movable.push_back({id, worker, chunk.bytes});
   }
   return movable;
@@ -39,7 +39,7 @@ std::vector<SwapJob> ChunkPool::Leave(uint64_t worker, std::span<const uint64_t>
   for (uint64_t id : chunks) {
     if (!holder->second.lent.contains(id)) continue;
     Chunk& chunk = chunks_.at(id);
-    if (chunk.place != Place::kHere || chunk.shared) continue;
+    if (chunk.place != Place::kHere || chunk.shared || chunk.adopted) continue;
     chunk.host = host_.Take(worker, chunk.bytes);
     // Without room in host memory the chunk stays on the device until its worker needs it.
     chunk.place = chunk.host.empty() ? Place::kAway : Place::kLeaving;
@@ -136,6 +136,7 @@ void ChunkPool::Drop(uint64_t id) {
   Worker& holder = workers_.at(chunk.worker);
   holder.lent.erase(id);
   if (options_.policy != nullptr) options_.policy->Removed(id);
+  if (options_.book != nullptr) options_.book->Remove(id);
   if (options_.quota != nullptr) options_.quota->Refund(chunk.worker, chunk.bytes);
   (chunk.handle != 0 ? holder.leased : holder.swapped) -= chunk.bytes;
   (chunk.handle != 0 ? leased_ : swapped_) -= chunk.bytes;

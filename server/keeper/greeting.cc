@@ -22,7 +22,7 @@ uint32_t GreetWarden(int control, KeeperState* state) {
 void Keeper::GreetWorker(KeeperSession& session, wire::VersionRange versions) {
   session.version = wire::NewestCommon(versions, wire::SpokenVersions());
   Answer(session, message::Pack(message::Hello{}));
-  if (session.version != 0) return;
+  if (session.version != 0) return pool_.SetVersion(session.worker, session.version);
   std::string sentence = message::RefusalOf("longwire-keeper", "longwire-worker", versions);
   std::fprintf(stderr, "longwire-keeper: %s\n", sentence.c_str());
   CloseSocket(session);

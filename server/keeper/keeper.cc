@@ -1,6 +1,7 @@
 #include "server/keeper/keeper.h"
 
 #include <fcntl.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -147,6 +148,11 @@ bool Keeper::ReadControl(bool* open) {
   if (!message) return false;
   Attach attach;
   Assign assign;
+  if (Succeed succeed; message::Unpack(message->bytes, &succeed) == wire::WireResult::kOk) {
+    succession_ = succeed.keeper;
+    if (succeed.all) Settle();
+    return true;
+  }
   if (KeeperLimits limits; message::Unpack(message->bytes, &limits) == wire::WireResult::kOk) {
     // Requests are sent again for each session.
     bool idle_changed =
@@ -170,6 +176,7 @@ bool Keeper::ReadControl(bool* open) {
   if (message->descriptors.size() > 1) session.process = std::move(message->descriptors[1]);
   SetNonBlocking(session.socket.get());
   drain_.Add(attach.worker, Drain::Clock::now());
+  if (attach.again) TakeOver(session, *attach.again);
   Watch(session);
   return true;
 }
@@ -178,14 +185,16 @@ void Keeper::ReadSession(KeeperSession& session) {
   bool closed = false;
   auto message = wire::ReceiveMessage(session.socket.get(), std::chrono::milliseconds(0), &closed);
   if (message) {
-    HandlePacket(session, message->bytes);
+    HandlePacket(session, *message);
   } else if (closed && errno != EAGAIN) {
     CloseSocket(session);
   }
 }
 
 // Packets without an answer are handled at any time: leases of other sessions wait for them.
-void Keeper::HandlePacket(KeeperSession& session, std::span<const std::byte> packet) {
+void Keeper::HandlePacket(KeeperSession& session, wire::Message& message) {
+  if (IgnoresUntilHeld(session, message)) return;
+  const std::span<const std::byte> packet = message.bytes;
   Return give_back;
   Reclaimed reclaimed;
   Note note;
@@ -249,7 +258,7 @@ void Keeper::HandleShare(KeeperSession& session, const Share& share) {
   std::string sentence;
   int code = pool_.Share(session.worker, share.chunks, &token, &sentence);
   if (code == kSuccess) {
-    Answer(session, message::Pack(Shared{share.request, {token[0], token[1]}}));
+    AnswerShared(session, share, token);
   } else {
     Answer(session, message::Pack(Refuse{share.request, code, sentence, pool_.free()}));
   }
@@ -258,6 +267,10 @@ void Keeper::HandleShare(KeeperSession& session, const Share& share) {
 void Keeper::HandleBorrow(KeeperSession& session, const Borrow& borrow) {
   auto hello = message::HelloIn(borrow.token);
   if (hello && session.version == 0) return GreetWorker(session, *hello);
+  if (MayLearnOf({borrow.token[0], borrow.token[1]})) {
+    session.later = message::Pack(borrow);
+    return;
+  }
   auto lease = std::make_unique<LeaseInProgress>();
   lease->request = borrow.request;
   auto step = pool_.Borrow(session.worker, {borrow.token[0], borrow.token[1]}, lease.get());
@@ -377,6 +390,7 @@ void Keeper::RefuseGrant(KeeperSession& session, int code) {
 // The memory is free when the process has ended: until then it may still use it.
 void Keeper::CloseSocket(KeeperSession& session) {
   if (!session.socket.valid()) return;
+  shutdown(session.socket.get(), SHUT_RDWR);  // the warden has this end, too
   session.socket.Reset();
   session.answers.clear();
   session.later.clear();

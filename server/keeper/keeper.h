@@ -52,6 +52,10 @@ class Keeper {
   struct KeeperSession {
     uint64_t worker = 0;
     uint32_t version = 0;      // of its worker's Hello; 0: none received
+    bool reattaches = false;   // has not said yet what it has of a predecessor's
+    std::vector<uint64_t> held{};  // of that, so far
+    std::vector<std::pair<HeldShare, std::vector<wire::Descriptor>>> held_shares{};
+    size_t held_files = 0;  // in them
     wire::Descriptor socket;   // invalid: closed
     wire::Descriptor process;  // pidfd; invalid: the process counts as ended when the socket closes
     std::unique_ptr<LeaseInProgress> lease;           // waits for memory
@@ -73,10 +77,16 @@ class Keeper {
   // False when there is no message; *open: the warden is still there.
   bool ReadControl(bool* open);
   void ReadSession(KeeperSession& session);
-  void HandlePacket(KeeperSession& session, std::span<const std::byte> packet);
+  void HandlePacket(KeeperSession& session, wire::Message& message);
   void HandleRequest(KeeperSession& session, std::span<const std::byte> packet);
   void GreetWorker(KeeperSession& session, wire::VersionRange versions);
+  // Workers of a predecessor (reattaching.cc).
+  void TakeOver(KeeperSession& session, const Again& again);
+  void Settle();
+  bool IgnoresUntilHeld(KeeperSession& session, wire::Message& message);
+  bool MayLearnOf(const ChunkPool::Token& token) const;
   void HandleShare(KeeperSession& session, const Share& share);
+  void AnswerShared(KeeperSession& session, const Share& share, const ChunkPool::Token& token);
   void HandleBorrow(KeeperSession& session, const Borrow& borrow);
   void Answer(KeeperSession& session, std::vector<std::byte> packet);
   void Send(KeeperSession& session);
@@ -151,6 +161,9 @@ class Keeper {
   uint64_t remaps_ = 0, remapped_ = 0;  // copies replaced by mapping, and their bytes
   uint64_t swap_in_requests_ = 0;
   uint32_t warden_version_ = 0;
+  uint64_t succession_ = 0;  // this keeper among its device's successors; 0: the first
+  bool settled_ = false;     // all workers of its predecessor are attached
+  std::chrono::steady_clock::time_point settled_at_{};
   uint64_t others_ = 0;  // KeeperCharges::others, at that time
   std::chrono::steady_clock::time_point others_at_{};
   uint64_t pinning_ = 0;      // bytes of host memory being pinned

@@ -24,7 +24,7 @@ using longwire::keeper::KeeperState;
 
 constexpr const char* kUsage =
     "usage: longwire-keeper --driver auto|software|PATH --device N --control FD\n"
-    "                       [--reserve MIB] [--ledger FD]\n"
+    "                       [--reserve MIB] [--ledger FD] [--lent FD]\n"
     "Started by longwire-warden.\n";
 
 constexpr int64_t kLargestReserve = int64_t{1} << 32;  // MiB
@@ -34,6 +34,7 @@ struct Arguments {
   int64_t device = -1;
   int64_t control = -1;
   int64_t ledger = -1;
+  int64_t lent = -1;
   int64_t reserve = -1;  // MiB; without it, by the device's memory
 };
 
@@ -43,6 +44,7 @@ bool Parse(int count, char** words, Arguments* arguments) {
                                              {"--device", &arguments->device},
                                              {"--control", &arguments->control},
                                              {"--ledger", &arguments->ledger},
+                                             {"--lent", &arguments->lent},
                                              {"--reserve", &arguments->reserve, kLargestReserve}};
   std::span<char*> given(words, static_cast<size_t>(count));
   std::string problem = longwire::ParseProcessOptions(given.subspan(1), options);
@@ -103,6 +105,16 @@ int main(int argc, char** argv) {
       return 2;
     }
     options.quota = &quota.emplace(*ledger, device, !longwire::wire::GuardIsOff("quota"));
+  }
+  std::unique_ptr<longwire::keeper::LentBook> book;
+  if (arguments.lent >= 0) {
+    book = longwire::keeper::LentBook::Map(
+        longwire::wire::Descriptor(static_cast<int>(arguments.lent)));
+    if (book == nullptr) {
+      std::fputs("longwire-keeper: --lent is no book of lent memory\n", stderr);
+      return 2;
+    }
+    options.book = book.get();
   }
   longwire::keeper::Keeper keeper(*memory, options, std::move(socket), std::move(state));
   keeper.SetWardenVersion(warden_version);

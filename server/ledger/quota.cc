@@ -164,6 +164,23 @@ void TenantLedger::ForgetDevice(int32_t device) {
   for (auto& tenant : table_->charged) tenant[device] = 0;
 }
 
+void TenantLedger::SetCharged(int32_t device, const std::map<uint32_t, uint64_t>& charged) {
+  if (device < 0 || device >= kDevices) return;
+  Locked lock(*table_);
+  for (uint32_t tenant = 0; tenant < kTenants; ++tenant) {
+    auto found = charged.find(tenant);
+    table_->charged[tenant][device] = found == charged.end() ? 0 : found->second;
+  }
+}
+
+void Quota::SetCharged(const std::map<uint64_t, uint64_t>& by_worker) {
+  std::map<uint32_t, uint64_t> by_tenant;
+  for (const auto& [worker, bytes] : by_worker) {
+    by_tenant[enforced_ ? TenantOf(worker) : 0] += bytes;
+  }
+  ledger_.SetCharged(device_, by_tenant);
+}
+
 uint32_t Quota::TenantOf(uint64_t worker) const {
   auto found = tenants_.find(worker);
   return found == tenants_.end() ? 0 : found->second;

@@ -3,8 +3,8 @@
 // because checking and charging is one step under a lock, and cheap, because no messages are
 // needed.
 //
-// When a keeper dies, its device's memory is free: the warden clears what was charged there
-// (ForgetDevice). The lock survives the death of its holder.
+// When a keeper dies, what it had charged stays until its successor has counted what is lent
+// (SetCharged). The lock survives the death of its holder.
 #pragma once
 
 #include <cstdint>
@@ -47,6 +47,8 @@ class TenantLedger {
   bool Charge(uint32_t tenant, int32_t device, uint64_t bytes);
   void Refund(uint32_t tenant, int32_t device, uint64_t bytes);
   void ForgetDevice(int32_t device);
+  // What is charged on the device from now on, by tenant; nothing to others.
+  void SetCharged(int32_t device, const std::map<uint32_t, uint64_t>& charged);
 
   int descriptor() const { return memory_.get(); }
 
@@ -80,6 +82,8 @@ class Quota {
     return enforced_ ? ledger_.ReservedForOthers(TenantOf(worker), device_) : 0;
   }
   uint32_t TenantOf(uint64_t worker) const;  // 0: nobody's
+  // What all workers of the device have, in bytes.
+  void SetCharged(const std::map<uint64_t, uint64_t>& by_worker);
 
  private:
   TenantLedger& ledger_;

@@ -11,7 +11,7 @@
 // The keeper sends requests at any time: Reclaim, which the worker answers with Return and
 // Reclaimed; SwapOut and others (swap.h). Nothing that the worker sends ends the keeper; an
 // invalid packet ends the connection. On end of file the keeper takes back everything that was
-// lent over this socket.
+// lent over this socket. A keeper's successor takes over its workers (reattach.h).
 #pragma once
 
 #include <cstdint>
@@ -23,6 +23,7 @@
 #include "base/memory_sizes.h"
 #include "server/protocol/charges.h"
 #include "server/protocol/message.h"
+#include "server/protocol/reattach.h"
 #include "server/protocol/swap.h"
 
 namespace longwire::keeper {
@@ -79,6 +80,8 @@ struct Share {
   auto Fields() { return std::tie(request, chunks); }
 };
 
+// Carries a descriptor for each chunk, if they fit into one packet: a keeper's successor can lend
+// the chunks only by these.
 struct Shared {
   static constexpr uint32_t kKind = 108;
   uint64_t request = 0;
@@ -141,8 +144,9 @@ struct Info {
 // Memory of a worker is lent to others only after that process has ended.
 struct Attach {
   static constexpr uint32_t kKind = 201;
-  uint64_t worker = 0;  // the warden's number of the worker, never reused
-  auto Fields() { return std::tie(worker); }
+  uint64_t worker = 0;         // the warden's number of the worker, never reused
+  std::optional<Again> again;  // of a keeper's predecessor, to keepers from kReattachSince on
+  auto Fields() { return std::tie(worker, again); }
 };
 
 // Warden to keeper: the worker's tenant from now on. Sent before a session uses the worker.

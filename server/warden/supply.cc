@@ -70,7 +70,10 @@ void Warden::AwaitKeeper(Keeper& keeper) {
     if (keeper.version == 0) return;
     message = wire::ReceiveMessage(keeper.control.get(), kOpenDevices, &closed);
   }
-  if (message && message::Unpack(message->bytes, &keeper.state) == wire::WireResult::kOk) return;
+  if (message && message::Unpack(message->bytes, &keeper.state) == wire::WireResult::kOk) {
+    keeper.ready = keeper.state.code == 0;
+    return;
+  }
   keeper.state.code = base::kSystemNotReady;
   keeper.state.sentence = closed ? "the keeper died" : "the device does not open";
 }
@@ -78,23 +81,18 @@ void Warden::AwaitKeeper(Keeper& keeper) {
 Warden::Keeper* Warden::RunningKeeper(int32_t device, std::string* sentence) {
   Keeper& keeper = keepers_[device];
   if (keeper.process.pid != 0) return &keeper;
-  if (Clock::now() - keeper.started < kKeeperRetry) {
+  if (Clock::now() < keeper.not_before) {
     *sentence = "device " + std::to_string(device) + ": " + keeper.state.sentence;
     return nullptr;
   }
-  if (MemoryIsHeld(device)) {
-    *sentence = "device " + std::to_string(device) + ": " + keeper.state.sentence +
-                "; running sessions keep their memory of it, and it is lent again when they have "
-                "ended";
-    return nullptr;
-  }
-  ledger_->ForgetDevice(device);  // the new keeper starts at zero
+  bool succeeds = keeper.book != nullptr;
+  if (!succeeds) keeper.book = keeper::LentBook::Create();
   wire::Descriptor end;
   *sentence = "out of memory or descriptors for a keeper";
-  if (!wire::LocalPair(&keeper.control, &end)) return nullptr;
+  if (keeper.book == nullptr || !wire::LocalPair(&keeper.control, &end)) return nullptr;
   fcntl(keeper.control.get(), F_SETFL, O_NONBLOCK);
   keeper.started = Clock::now();
-  keeper.state = {};
+  keeper.not_before = keeper.started + kKeeperRetry;  // if it cannot be started
   keeper.version = 0;
   // Sent before the keeper starts, which reads it first.
   if (wire::SpeaksRanges()) {
@@ -102,13 +100,14 @@ Warden::Keeper* Warden::RunningKeeper(int32_t device, std::string* sentence) {
   }
   keeper.process = Spawn({options_.keeper_program,
                           {"--driver", driver_.empty() ? options_.driver : driver_, "--device",
-                           std::to_string(device), "--control", "3", "--ledger", "4"},
+                           std::to_string(device), "--control", "3", "--ledger", "4", "--lent", "5"},
                           {},
-                          {end.get(), ledger_->descriptor()},
+                          {end.get(), ledger_->descriptor(), keeper.book->descriptor()},
                           false});
   if (keeper.process.pid == 0) return nullptr;
   keeper.last_event = 0;  // its numbering starts again
   (void)wire::SendMessage(keeper.control.get(), message::Pack(limits_));
+  if (succeeds) BeginSuccession(device);
   return &keeper;
 }
 
@@ -118,10 +117,9 @@ bool Warden::KeepKeepers() {
   bool lacks = false;
   for (int32_t device : options_.devices) {
     Keeper& keeper = keepers_[device];
+    HangUpLate(device);
     if (keeper.process.pid != 0) continue;
     lacks = true;
-    if (Clock::now() - keeper.started < keeper.pause) continue;
-    keeper.pause = NextPause(keeper.pause, keeper.started, kKeeperRetry);
     RunningKeeper(device, &sentence);
   }
   return lacks;

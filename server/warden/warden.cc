@@ -106,7 +106,9 @@ bool Warden::FillPollSet() {
   for (auto& [descriptor, connection] : connections_)
     connection.readable = poll_set_.Add(descriptor);
   for (auto& [device, keeper] : keepers_) {
-    keeper.readable = poll_set_.Add(keeper.control.get());
+    SendAttaches(device);
+    short out = keeper.succeeds && keeper.version != 0 ? POLLOUT : 0;
+    keeper.readable = poll_set_.Add(keeper.control.get(), static_cast<short>(POLLIN | out));
     keeper.end = poll_set_.Add(keeper.process.pidfd.get());
   }
   for (auto& [number, worker] : workers_) {
@@ -328,7 +330,8 @@ uint32_t Warden::TenantNumber(const std::string& name) {
   return tenants_[name] = number;
 }
 
-void Warden::AssignTenant(uint64_t number, const Worker& worker, uint32_t tenant) {
+void Warden::AssignTenant(uint64_t number, Worker& worker, uint32_t tenant) {
+  worker.tenant = tenant;
   for (int32_t device : worker.devices) {
     // A keeper whose socket is closed is ending, and lends nothing more.
     (void)wire::SendMessage(keepers_.at(device).control.get(),
@@ -389,10 +392,11 @@ uint64_t Warden::StartNewWorker(const std::vector<int32_t>& devices,
   for (size_t i = 0; i < devices.size(); ++i) {
     const int files[] = {keeper_ends[i].get(), worker.process.pidfd.get()};
     if (!wire::SendMessage(keepers_.at(devices[i]).control.get(),
-                           message::Pack(keeper::Attach{number}), files)) {
+                           message::Pack(keeper::Attach{number, {}}), files)) {
       Kill(worker.process);  // its end is handled as any other
     }
   }
+  worker.keeper_ends = std::move(keeper_ends);
   workers_.emplace(number, std::move(worker));
   return number;
 }
@@ -403,10 +407,11 @@ void Warden::ReadKeeper(int32_t device) {
   auto message = wire::ReceiveMessage(keeper.control.get(), milliseconds(0), &closed);
   if (message && keeper.version == 0 && !GreetKeeper(keeper, message->bytes)) return;
   keeper::EndWorker end;
+  keeper::KeeperState state;
   if (message && message::Unpack(message->bytes, &end) == wire::WireResult::kOk) {
     End(end);
-  } else if (message && message::Unpack(message->bytes, &keeper.state) == wire::WireResult::kOk) {
-    TakeEvents(keeper);
+  } else if (message && message::Unpack(message->bytes, &state) == wire::WireResult::kOk) {
+    TakeState(keeper, std::move(state));
   }
   if (closed) keeper.control.Reset();  // its end follows
 }
@@ -420,20 +425,14 @@ void Warden::OnKeeperEnded(int32_t device) {
   if (keeper.state.sentence.empty()) keeper.state.sentence = "its keeper " + how;
   keeper.process = {};
   keeper.control.Reset();
-  keeper.state.swap_host_memory = keeper.state.swapped = 0;  // it held that memory
-  // No session may get a worker that cannot lease. Running sessions keep their memory, which stays
-  // charged in the ledger.
-  int sessions = 0;
-  for (auto& [number, worker] : workers_) {
-    if (std::ranges::count(worker.devices, device) == 0) continue;
-    worker.session == 0 ? Discard(worker) : void(++sessions);
-  }
+  KeepFigures(keeper);
+  PlanSuccessor(device);
+  int sessions = SessionsOn(device);
   if (sessions == 0) return;
-  std::fprintf(
-      stderr,
-      "longwire-warden: running sessions (%d) keep their memory of device %d, which is lent "
-      "again when they have ended\n",
-      sessions, device);
+  std::fprintf(stderr,
+               "longwire-warden: running sessions (%d) keep their memory of device %d; another "
+               "keeper takes it over\n",
+               sessions, device);
 }
 
 void Warden::OnWorkerEnded(uint64_t number) {
@@ -455,25 +454,26 @@ void Warden::OnWorkerEnded(uint64_t number) {
   workers_.erase(number);
 }
 
-// Refunds what a worker had leased of devices whose keepers have ended: no keeper does it.
+// Refunds what a worker had of devices that have no keeper now; a successor counts anew.
 void Warden::CloseAccounts(uint64_t number, const Worker& worker) {
   for (int32_t device : worker.devices) {
     Keeper& keeper = keepers_[device];
     if (keeper.process.pid != 0) continue;
+    uint64_t refund = 0;
     std::erase_if(keeper.state.workers, [&](const keeper::WorkerLease& lease) {
       if (lease.worker != number) return false;
+      refund += lease.leased;
       keeper.state.leased -= std::min(keeper.state.leased, lease.leased);
       return true;
     });
+    if (keeper.state.charges) {
+      std::erase_if(keeper.state.charges->workers, [&](const keeper::WorkerCharge& charge) {
+        if (charge.worker == number) refund += charge.bytes;
+        return charge.worker == number;
+      });
+    }
+    ledger_->Refund(worker.tenant, device, refund);
   }
-}
-
-// Running sessions may have memory of the device that a new keeper does not know and would lend
-// again.
-bool Warden::MemoryIsHeld(int32_t device) const {
-  return std::ranges::any_of(workers_, [&](const auto& entry) {
-    return std::ranges::count(entry.second.devices, device) != 0;
-  });
 }
 
 bool Warden::KillOrphans() {

@@ -5,11 +5,13 @@
 #include <chrono>
 #include <deque>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/poll_set.h"
+#include "server/ledger/lent_book.h"
 #include "server/ledger/quota.h"
 #include "server/protocol/keeper.h"
 #include "server/protocol/log_terms.h"
@@ -64,7 +66,15 @@ class Warden {
     uint64_t last_event = 0;                 // numbering of the keeper's process
     uint64_t events_told = 0;                // numbering of the warden
     Clock::time_point started{};
-    std::chrono::milliseconds pause{0};  // before it is restarted
+    std::unique_ptr<keeper::LentBook> book;  // what is lent; the device's keepers share it
+    bool ready = false;                      // has opened the device
+    Clock::time_point ended{};               // the last one that was ready
+    Clock::time_point not_before{};          // when the next one is started
+    std::chrono::milliseconds pause{0};      // until then
+    uint64_t successions = 0;
+    bool succeeds = false;            // is being told of the workers
+    bool announced = false;           // the first packet of that was sent
+    std::deque<uint64_t> attaching;   // workers that it is still to get
     base::PollSet::Entry readable, end;  // of this pass: its socket, its process
   };
   struct Worker {
@@ -75,6 +85,8 @@ class Warden {
     Clock::time_point orphaned{};
     Clock::time_point started{};
     std::vector<int32_t> devices;
+    std::vector<wire::Descriptor> keeper_ends;  // of its sockets, for the keepers' successors
+    uint32_t tenant = 0;                        // in the ledger
     std::vector<std::string> environment;
     std::string why;  // reason why it is killed
     WorkerLog log;
@@ -109,7 +121,7 @@ class Warden {
   std::string Check(const StartWorker& request);
   // The tenant's number in the ledger, a new one for a new name; 0 for nobody.
   uint32_t TenantNumber(const std::string& name);
-  void AssignTenant(uint64_t number, const Worker& worker, uint32_t tenant);
+  void AssignTenant(uint64_t number, Worker& worker, uint32_t tenant);
   uint64_t FindSession(uint64_t session) const;  // the worker's number, 0 if none
   uint64_t StartNewWorker(const std::vector<int32_t>& devices,
                           const std::vector<std::string>& environment, std::string* sentence);
@@ -125,7 +137,16 @@ class Warden {
   bool KillOrphans();
   bool KeepKeepers();
   void CloseAccounts(uint64_t number, const Worker& worker);
-  bool MemoryIsHeld(int32_t device) const;
+  // A keeper's successor (succession.cc).
+  static bool Uses(const Worker& worker, int32_t device);
+  int SessionsOn(int32_t device) const;
+  void PlanSuccessor(int32_t device);
+  static void KeepFigures(Keeper& keeper);
+  void BeginSuccession(int32_t device);
+  void SendAttaches(int32_t device);
+  void HangUp(int32_t device);
+  void HangUpLate(int32_t device);
+  void TakeState(Keeper& keeper, keeper::KeeperState state);
   bool KeepWarm();
   void WarmDied(const Worker& worker);
 

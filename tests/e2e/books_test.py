@@ -1,5 +1,5 @@
-"""The accounting of a device's memory after its keeper died: running sessions keep their memory,
-new ones get an error instead of memory that others have, and the reported figures are right."""
+"""The accounting of a device's memory when its keeper is killed: running sessions keep their memory
+and allocate on, new ones get the rest and not what others have, and the figures are right."""
 import os
 import signal
 import subprocess
@@ -23,46 +23,83 @@ class KeepersDeathTest(unittest.TestCase):
         self.addCleanup(self.program.kill)
         while self.program.stdout.readline() not in ("READY\n", ""):
             pass
-        session, = self.longwire.status()["sessions"]
-        os.kill(session["keeper_pids"][0], signal.SIGKILL)
-        server.wait_for(lambda: not server.is_alive(session["keeper_pids"][0]), 10, "its death")
 
-    def ask(self, word):
+    def say(self, word):
         self.program.stdin.write(word + "\n")
         self.program.stdin.flush()
+
+    def ask(self, word):
+        self.say(word)
         return self.program.stdout.readline().split(), self.program.stdout.readline().split()
 
     def leased(self):
-        return self.longwire.status()["tenants"][0]["memory_leased"]
+        status = self.longwire.status()
+        session, = status["sessions"]
+        device, = status["devices"]
+        tenant, = status["tenants"]
+        return session["leased"], device["leased"], tenant["memory_leased"]
 
-    def test_a_running_session_keeps_its_memory_and_gets_no_more(self):
-        self.assertGreaterEqual(self.leased(), CHUNK * CHUNKS)
-        (_, code), figures = self.ask(str(CHUNK))
-        self.assertEqual("cudaErrorMemoryAllocation", code)
-        # Its own figures are reported all the same.
-        self.assertEqual(["free", "total"], figures[::2])
+    def expect_empty_books(self):
+        server.wait_for(self.longwire.is_unused, 20, "the memory")
+        tenants = self.longwire.status().get("tenants", [])
+        self.assertEqual([], [tenant for tenant in tenants if tenant.get("memory_leased", 0) != 0])
+
+    def kill_keeper(self):
+        """Kills it, and looks at the figures until there is another one."""
+        before = self.leased()
+        keeper = self.longwire.processes()["longwire-keeper"]
+        os.kill(keeper[0], signal.SIGKILL)
+        server.wait_for(lambda: not server.is_alive(keeper[0]), 10, "its death")
+        seen = [self.leased()]
+
+        def is_replaced():
+            seen.append(self.leased())
+            return self.longwire.processes()["longwire-keeper"] not in ([], keeper)
+        server.wait_for(is_replaced, 20, "another keeper")
+        seen += [self.leased() for _ in range(3)]
+        self.assertEqual([before] * len(seen), seen)
+        return before[0]
+
+    def end(self):
         self.program.stdin.write("\n")
         out, err = self.program.communicate(timeout=60)
         self.assertEqual((0, True), (self.program.returncode, out.endswith("PASS allocate\n")),
-                         out + err)
-        self.assertIn("the keeper of the device's memory has ended", err + self.longwire.log_tail())
+                         out + err + self.longwire.log_tail())
 
-    def test_a_new_session_is_refused_until_the_memory_is_back(self):
-        refused = self.longwire.run("allocate.static", str(CHUNK))
-        self.assertNotEqual(0, refused.code)
-        self.assertIn("no device of the server can be used now; its log says why", refused.err)
-        self.assertIn("running sessions (1) keep their memory of device 0, which is lent again "
-                      "when they have ended", self.longwire.log_tail())
-        self.assertGreaterEqual(self.leased(), CHUNK * CHUNKS)
-        self.program.kill()
-        self.program.wait()
+    def test_a_running_session_allocates_on(self):
+        before = self.kill_keeper()
+        self.assertGreaterEqual(before, CHUNK * CHUNKS)
+        for more in range(1, 4):
+            (_, code), (_, free, _, total) = self.ask(str(CHUNK))
+            self.assertEqual("cudaSuccess", code)
+            self.assertLessEqual(int(free), int(total) - (CHUNKS + more) * CHUNK)
+            self.assertGreaterEqual(int(free), int(total) - before - (more + 1) * CHUNK)
+        self.kill_keeper()
+        self.say("free")  # also what it has of the first two keepers
+        self.assertIn("free", self.program.stdout.readline())
+        self.assertEqual("cudaSuccess", self.ask(str(CHUNK))[0][1])
+        self.end()
+        self.expect_empty_books()
 
-        def chunks_lent(wanted):
-            result = self.longwire.run("allocate.static", *[str(CHUNK)] * wanted)
-            return result.out.count("cudaSuccess")
-        server.wait_for(lambda: chunks_lent(1) == 1, 20, "the device after its last session")
-        # All of it, and not more than there is.
-        self.assertEqual(15, chunks_lent(17))
+    def chunks_lent(self, wanted):
+        result = self.longwire.run("allocate.static", *[str(CHUNK)] * wanted)
+        return result.out.count("cudaSuccess")
+
+    def test_a_new_session_gets_the_rest_and_not_what_others_have(self):
+        self.kill_keeper()
+        self.assertEqual(15 - CHUNKS, self.chunks_lent(17))
+        self.end()
+        server.wait_for(self.longwire.is_unused, 20, "the memory")
+        self.assertEqual(15, self.chunks_lent(17))
+
+    def test_what_a_worker_had_that_ended_meanwhile_is_lent_again(self):
+        keeper, = self.longwire.processes()["longwire-keeper"]
+        worker = self.longwire.status()["sessions"][0]["worker_pid"]
+        os.kill(keeper, signal.SIGSTOP)  # it does not notice the other one's end
+        os.kill(worker, signal.SIGKILL)
+        os.kill(keeper, signal.SIGKILL)
+        self.expect_empty_books()
+        self.assertEqual(15, self.chunks_lent(17))
 
 
 if __name__ == "__main__":

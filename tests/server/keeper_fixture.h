@@ -43,7 +43,7 @@ class KeeperTest : public testing::Test {
     EXPECT_TRUE(wire::LocalPair(&ours, &keepers));
     std::vector<int> files = {keepers.get()};
     if (process >= 0) files.push_back(process);
-    EXPECT_TRUE(wire::SendMessage(control.get(), message::Pack(keeper::Attach{worker}), files));
+    EXPECT_TRUE(wire::SendMessage(control.get(), message::Pack(keeper::Attach{worker, {}}), files));
     return ours;
   }
 

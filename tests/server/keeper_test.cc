@@ -166,7 +166,7 @@ TEST_F(KeeperTest, GarbageEndsTheConnectionAndNothingElse) {
     packets.back()[i] ^= std::byte{0xff};
   }
   packets.emplace_back(100'000, std::byte{0xff});
-  packets.push_back(message::Pack(keeper::Attach{1}));
+  packets.push_back(message::Pack(keeper::Attach{1, {}}));
   packets.push_back(message::Pack(Return{{0, 1, UINT64_MAX}}));
   uint64_t number = 10;
   for (const auto& packet : packets) {

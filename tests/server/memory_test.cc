@@ -54,7 +54,7 @@ class MemoryTest : public testing::Test {
     wire::Descriptor ours, keepers;
     EXPECT_TRUE(wire::LocalPair(&ours, &keepers));
     const int files[] = {keepers.get()};
-    EXPECT_TRUE(wire::SendMessage(control.get(), message::Pack(keeper::Attach{worker}), files));
+    EXPECT_TRUE(wire::SendMessage(control.get(), message::Pack(keeper::Attach{worker, {}}), files));
     return ours;
   }
 

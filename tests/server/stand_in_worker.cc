@@ -58,8 +58,9 @@ int main(int argc, char** argv) {
       answer = value != nullptr ? value : "unset";
     }
     if (command == "keeper") {
-      // A dead keeper's socket is at its end.
-      bool ended = longwire::base::PollOne(6, POLLIN, std::chrono::milliseconds(0)) != 0;
+      // The socket of a keeper without a successor is at its end.
+      short events = longwire::base::PollOne(6, POLLIN, std::chrono::milliseconds(0));
+      bool ended = (events & (POLLHUP | POLLERR)) != 0;
       answer = ended ? "no keeper" : "a keeper";
     }
     if (command == "write-ring") {

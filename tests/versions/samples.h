@@ -143,7 +143,7 @@ inline std::map<std::string, Bytes> AllSamples(wire::VersionRange versions) {
       {"get-stats", message::Pack(warden::GetStats{2})},
       {"set-quota", message::Pack(warden::SetQuota{"a", 1 << 30, 0, false})},
       {"keeper-limits", Limits()},
-      {"attach-worker", message::Pack(keeper::Attach{5})},
+      {"attach-worker", message::Pack(keeper::Attach{5, {}})},
       {"assign-worker", message::Pack(keeper::Assign{5, 1})},
       {"lease", message::Pack(keeper::Lease{7, {2 << 20, 64 << 20}, false})},
       {"grant", message::Pack(keeper::Grant{7, false, {{3, 2 << 20}}})},

@@ -44,13 +44,29 @@ int SharedChunks::Add(uint64_t worker, std::span<const uint64_t> chunks, Token* 
     return kOutOfMemory;
   }
   *token = shared->token;
-  by_chunks_.insert(shared.get());
-  for (uint64_t chunk : chunks) of_chunk_[chunk].insert(shared.get());
-  Owner& owner = owners_[worker];
-  owner.tokens.insert(shared.get());
-  owner.entries += chunks.size();
-  by_token_[*token] = std::move(shared);
+  Insert(std::move(shared));
   return kSuccess;
+}
+
+void SharedChunks::AddKnown(uint64_t worker, std::span<const uint64_t> chunks,
+                            const Token& token) {
+  auto shared = std::make_unique<Shared>();
+  shared->chunks.assign(chunks.begin(), chunks.end());
+  shared->worker = worker;
+  shared->token = token;
+  std::string sentence;
+  if (by_token_.contains(token) || by_chunks_.contains(shared.get())) return;
+  if (HasRoom(worker, chunks.size(), &sentence)) Insert(std::move(shared));
+}
+
+void SharedChunks::Insert(std::unique_ptr<Shared> shared) {
+  by_chunks_.insert(shared.get());
+  for (uint64_t chunk : shared->chunks) of_chunk_[chunk].insert(shared.get());
+  Owner& owner = owners_[shared->worker];
+  owner.tokens.insert(shared.get());
+  owner.entries += shared->chunks.size();
+  const Token token = shared->token;
+  by_token_[token] = std::move(shared);
 }
 
 const std::vector<uint64_t>* SharedChunks::Find(const Token& token) const {

@@ -36,6 +36,9 @@ class SharedChunks {
   // A random token for these chunks, which has it for as long as it is known. kOutOfMemory with a
   // sentence if the worker has as many as it may.
   int Add(uint64_t worker, std::span<const uint64_t> chunks, Token* token, std::string* sentence);
+  // The same for a token that a predecessor made. Nothing if it is known, or if the worker has as
+  // many as it may.
+  void AddKnown(uint64_t worker, std::span<const uint64_t> chunks, const Token& token);
   // Null: there is no such token.
   const std::vector<uint64_t>* Find(const Token& token) const;
   // The chunk's memory is returned: no token has it any more.
@@ -65,6 +68,7 @@ class SharedChunks {
     size_t entries = 0;  // also of tokens that have ended and are not tidied yet
   };
   bool HasRoom(uint64_t worker, size_t entries, std::string* sentence) const;
+  void Insert(std::unique_ptr<Shared> shared);
   void End(Shared& shared);
   void Forget(uint64_t chunk, Shared* shared);
 

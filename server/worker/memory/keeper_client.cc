@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/cuda_codes.h"
 #include "base/poll_set.h"
@@ -29,7 +30,8 @@ int KeeperClient::Greet(std::string* sentence) {
   const wire::VersionRange ours = wire::SpokenVersions();
   keeper::Borrow hello{next_request_++, {message::kHelloToken, message::TokenOf(ours)}};
   std::optional<wire::VersionRange> theirs;
-  if (Send(hello)) theirs = HearHello(hello.request);
+  if (Ask(hello)) theirs = HearHello(hello.request);
+  Answered(0);
   if (!theirs) return 0;  // the first lease says so, too
   version_ = wire::NewestCommon(ours, *theirs);
   charges_ = version_ >= keeper::kChargesSince;
@@ -43,6 +45,10 @@ std::optional<wire::VersionRange> KeeperClient::HearHello(uint64_t request) {
   while (auto packet = wire::ReceiveMessage(socket_.get(), kAnswerTime)) {
     keeper::Refuse refuse;
     if (auto versions = message::HelloIn(packet->bytes)) return versions;
+    if (message::KindOf(packet->bytes) == keeper::Reattach::kKind) {
+      TakeReattach(*packet);
+      continue;
+    }
     bool refused = message::Unpack(packet->bytes, &refuse) == wire::WireResult::kOk;
     if (refused && refuse.request == request) return wire::kWithoutRange;
     early_.push_back(std::move(*packet));
@@ -100,6 +106,11 @@ bool KeeperClient::TakeQuestion(wire::Message& packet) {
     if (on_swap_) on_swap_(std::move(packet));
     return true;
   }
+  if (kind == keeper::Reattach::kKind) {
+    TakeReattach(packet);
+    if (on_swap_) on_swap_(std::move(packet));
+    return true;
+  }
   if (kind != keeper::Reclaim::kKind) return false;
   keeper::Reclaim reclaim;
   if (message::Unpack(packet.bytes, &reclaim) == wire::WireResult::kOk && on_reclaim_) {
@@ -117,16 +128,19 @@ int KeeperClient::Lease(const std::vector<uint64_t>& bytes, bool spare, std::vec
   lease.bytes = bytes;
   lease.spare = spare;
   *sentence = kSilent;
-  if (!Send(lease)) return Gone(sentence);
-  int code = Receive(lease.request, chunks, sentence);
+  if (!Ask(lease)) return Answered(Gone(sentence));
+  int code = Answered(Receive(lease.request, chunks, sentence));
   if (code == base::kDeviceUnavailable && IsGone()) return Gone(sentence);
   return code != 0 || chunks->size() == bytes.size() ? code : base::kDeviceUnavailable;
 }
 
 int KeeperClient::Receive(uint64_t request, std::vector<Chunk>* chunks, std::string* sentence) {
+  uint64_t keeper = keepers_;
   while (true) {
     auto packet = Hear(kAnswerTime);
     if (!packet) return base::kDeviceUnavailable;
+    // What one keeper has sent in part, its successor sends as a whole.
+    if (std::exchange(keeper, keepers_) != keepers_) chunks->clear();
     if (message::KindOf(packet->bytes) == keeper::Refuse::kKind) {
       keeper::Refuse refuse;
       if (message::Unpack(packet->bytes, &refuse) != wire::WireResult::kOk)
@@ -144,7 +158,9 @@ int KeeperClient::Receive(uint64_t request, std::vector<Chunk>* chunks, std::str
       chunks->push_back(
           {grant.chunks[i].chunk, grant.chunks[i].bytes, std::move(packet->descriptors[i])});
     }
-    if (!grant.more) return 0;
+    if (grant.more) continue;
+    Hold(*chunks);
+    return 0;
   }
 }
 
@@ -153,7 +169,10 @@ int KeeperClient::Borrow(const SharedToken& token, std::vector<Chunk>* chunks,
   base::MutexLock lock(mutex_);
   keeper::Borrow borrow{next_request_++, {token[0], token[1]}};
   *sentence = kSilent;
-  return Send(borrow) ? Receive(borrow.request, chunks, sentence) : base::kDeviceUnavailable;
+  if (!Ask(borrow)) return Answered(base::kDeviceUnavailable);
+  int code = Answered(Receive(borrow.request, chunks, sentence));
+  if (code == 0) HoldBorrowed(token, *chunks);
+  return code;
 }
 
 int KeeperClient::Share(const std::vector<uint64_t>& chunks, SharedToken* token,
@@ -161,7 +180,12 @@ int KeeperClient::Share(const std::vector<uint64_t>& chunks, SharedToken* token,
   *sentence = kSilent;
   base::MutexLock lock(mutex_);
   keeper::Share share{next_request_++, chunks};
-  if (!Send(share)) return base::kDeviceUnavailable;
+  return Answered(Ask(share) ? HearShared(share, token, sentence)
+                             : base::kDeviceUnavailable);
+}
+
+int KeeperClient::HearShared(const keeper::Share& share, SharedToken* token,
+                             std::string* sentence) {
   keeper::Shared shared;
   keeper::Refuse refuse;
   while (auto packet = Hear(kAnswerTime)) {
@@ -173,6 +197,7 @@ int KeeperClient::Share(const std::vector<uint64_t>& chunks, SharedToken* token,
     if (message::Unpack(packet->bytes, &shared) == wire::WireResult::kOk &&
         shared.request == share.request) {
       *token = {shared.token[0], shared.token[1]};
+      HoldShare(*token, share.chunks, std::move(packet->descriptors));
       return 0;
     }
   }
@@ -183,10 +208,13 @@ int KeeperClient::Info(keeper::Info* info) {
   base::MutexLock lock(mutex_);
   keeper::GetInfo get;
   get.request = next_request_++;
-  if (!Send(get)) return InfoOfGone(info);
+  return Answered(Ask(get) ? HearInfo(get.request, info) : InfoOfGone(info));
+}
+
+int KeeperClient::HearInfo(uint64_t request, keeper::Info* info) {
   while (auto packet = Hear(kAnswerTime)) {
     if (message::Unpack(packet->bytes, info) != wire::WireResult::kOk) continue;
-    if (info->request != get.request) continue;
+    if (info->request != request) continue;
     last_info_ = *info;
     return 0;
   }
@@ -198,7 +226,11 @@ int KeeperClient::Charge(uint64_t bytes, uint64_t most, uint64_t* charged, std::
   if (!charges_) return 0;
   base::MutexLock lock(mutex_);
   keeper::Charge charge{next_request_++, bytes, most};
-  if (!Send(charge)) return 0;
+  return Answered(Ask(charge) ? HearCharged(charge, charged, sentence) : 0);
+}
+
+int KeeperClient::HearCharged(const keeper::Charge& charge, uint64_t* charged,
+                              std::string* sentence) {
   keeper::Refuse refuse;
   keeper::Charged answer;
   while (auto packet = Hear(kAnswerTime)) {
@@ -208,8 +240,10 @@ int KeeperClient::Charge(uint64_t bytes, uint64_t most, uint64_t* charged, std::
       return refuse.code != 0 ? refuse.code : base::kOutOfMemory;
     }
     if (message::Unpack(packet->bytes, &answer) == wire::WireResult::kOk &&
-        answer.request == charge.request && answer.bytes >= bytes) {
+        answer.request == charge.request && answer.bytes >= charge.bytes) {
       *charged = answer.bytes;
+      base::MutexLock lock(held_mutex_);
+      charged_ += answer.bytes;
       return 0;
     }
   }
@@ -219,7 +253,10 @@ int KeeperClient::Charge(uint64_t bytes, uint64_t most, uint64_t* charged, std::
 }
 
 void KeeperClient::Uncharge(uint64_t bytes) {
-  if (charges_ && bytes != 0) Send(keeper::Uncharge{bytes});
+  if (!charges_ || bytes == 0) return;
+  base::MutexLock lock(held_mutex_);
+  charged_ -= std::min(charged_, bytes);
+  Send(keeper::Uncharge{bytes});
 }
 
 // The other end is closed, as far as this one can tell without waiting.
@@ -243,6 +280,8 @@ int KeeperClient::InfoOfGone(keeper::Info* info) const {
 void KeeperClient::Return(const std::vector<uint64_t>& chunks) {
   // A packet holds fewer than 16 Ki ids; the keeper does not answer.
   constexpr size_t kPerPacket = 8192;
+  base::MutexLock lock(held_mutex_);
+  LetGo(chunks);
   for (size_t at = 0; at < chunks.size(); at += kPerPacket) {
     keeper::Return message;
     auto end = std::min(chunks.size(), at + kPerPacket);

@@ -5,9 +5,11 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <thread>
+#include <unordered_map>
 #include <vector>
 
 #include "base/mutex.h"
@@ -19,11 +21,12 @@ namespace longwire::worker {
 
 using SharedToken = std::array<uint64_t, 2>;
 
-// Calls wait for the keeper's reply, so the log thread may only call Return.
+// Calls wait for the keeper's reply, so the log thread may only call Return. A keeper that ends has
+// a successor behind the same socket (reattaching.cc): such a wait ends a little later.
 class KeeperClient {
  public:
   using OnReclaim = std::function<void(const keeper::Reclaim&)>;
-  // SwapOut, SwapReturned and SwapWatch.
+  // SwapOut, SwapReturned and SwapWatch; Reattach, after it was answered.
   using OnSwap = std::function<void(wire::Message)>;
 
   explicit KeeperClient(int socket) : socket_(socket) {}
@@ -34,7 +37,7 @@ class KeeperClient {
   int Greet(std::string* sentence);
 
   // Receives the keeper's own requests from now on, on a thread of its own and on threads that wait
-  // for a reply. The callbacks must not wait. `gone` is called when the keeper has ended.
+  // for a reply. The callbacks must not wait. `gone` is called when there is no keeper any more.
   void Listen(OnReclaim reclaim, OnSwap swap = {}, std::function<void()> gone = {});
   void StopListening();
 
@@ -77,7 +80,25 @@ class KeeperClient {
   bool Send(const M& message) {
     return socket_.valid() && wire::SendMessage(socket_.get(), message::Pack(message));
   }
+  // Sends a request whose answer is waited for, until Answered.
+  template <class M>
+  bool Ask(const M& message) LONGWIRE_REQUIRES(mutex_) {
+    unanswered_ = message::Pack(message);
+    return socket_.valid() && wire::SendMessage(socket_.get(), unanswered_);
+  }
+  int Answered(int code) LONGWIRE_REQUIRES(mutex_) {
+    unanswered_.clear();
+    return code;
+  }
   void SendNow(const std::vector<std::byte>& packet);
+  // What this worker has of the keeper's memory.
+  void Hold(const std::vector<Chunk>& chunks);
+  void LetGo(const std::vector<uint64_t>& chunks) LONGWIRE_REQUIRES(held_mutex_);
+  void HoldShare(const SharedToken& token, std::vector<uint64_t> chunks,
+                 std::vector<wire::Descriptor> files);
+  void HoldBorrowed(const SharedToken& token, const std::vector<Chunk>& chunks);
+  void SendHeld(const keeper::Reattach& ask);
+  void TakeReattach(const wire::Message& packet) LONGWIRE_REQUIRES(mutex_);
   // Waits up to the timeout for the keeper's next packet that is not a request of its own.
   std::optional<wire::Message> Hear(std::chrono::milliseconds patience, bool* closed = nullptr)
       LONGWIRE_REQUIRES(mutex_);
@@ -88,6 +109,13 @@ class KeeperClient {
   std::optional<wire::VersionRange> HearHello(uint64_t request) LONGWIRE_REQUIRES(mutex_);
   // Handles the reply to a request for chunks.
   int Receive(uint64_t request, std::vector<Chunk>* chunks, std::string* sentence)
+      LONGWIRE_REQUIRES(mutex_);
+
+  // The replies to the single requests.
+  int HearShared(const keeper::Share& share, SharedToken* token, std::string* sentence)
+      LONGWIRE_REQUIRES(mutex_);
+  int HearInfo(uint64_t request, keeper::Info* info) LONGWIRE_REQUIRES(mutex_);
+  int HearCharged(const keeper::Charge& charge, uint64_t* charged, std::string* sentence)
       LONGWIRE_REQUIRES(mutex_);
 
   wire::Descriptor socket_;
@@ -103,6 +131,18 @@ class KeeperClient {
   // Requests that came before Listen.
   std::vector<wire::Message> early_ LONGWIRE_GUARDED_BY(mutex_);
   keeper::Info last_info_ LONGWIRE_GUARDED_BY(mutex_);
+  std::vector<std::byte> unanswered_ LONGWIRE_GUARDED_BY(mutex_);  // a request
+  uint64_t keepers_ LONGWIRE_GUARDED_BY(mutex_) = 0;               // successors so far
+  // Taken while a packet about it is sent, so that the keeper sees changes in their order.
+  base::Mutex held_mutex_;
+  std::unordered_map<uint64_t, uint32_t> held_ LONGWIRE_GUARDED_BY(held_mutex_);  // how often
+  uint64_t charged_ LONGWIRE_GUARDED_BY(held_mutex_) = 0;                         // bytes
+  struct HeldShare {
+    std::vector<uint64_t> chunks;
+    std::vector<wire::Descriptor> files;
+  };
+  std::map<SharedToken, HeldShare> shares_ LONGWIRE_GUARDED_BY(held_mutex_);
+  size_t files_ LONGWIRE_GUARDED_BY(held_mutex_) = 0;  // in them
   OnReclaim on_reclaim_;  // set before the thread starts, and so the next two
   OnSwap on_swap_;
   std::function<void()> on_gone_;

@@ -83,6 +83,11 @@ bool Swapping::TakePackets() {
   }
   for (wire::Message& packet : packets) {
     keeper::SwapOut ask;
+    if (message::KindOf(packet.bytes) == keeper::Reattach::kKind) {
+      asked_ = false;
+      gone |= uses_.memory.away() != 0;
+      continue;
+    }
     if (message::Unpack(packet.bytes, &ask) != wire::WireResult::kOk) {
       back |= TakeBack(std::move(packet));
       continue;
