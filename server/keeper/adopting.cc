@@ -14,10 +14,10 @@
 namespace longwire::keeper {
 
 void ChunkPool::Adopt() {
-  LentBook& book = *options_.book;
-  LentBook::Content content = book.Read();
-  next_chunk_ = book.next_chunk();
-  for (const LentBook::Chunk& entry : content.chunks) {
+  LoanTable& loans = *options_.loans;
+  LoanTable::Content content = loans.Read();
+  next_chunk_ = loans.next_chunk();
+  for (const LoanTable::Chunk& entry : content.chunks) {
     Chunk& chunk = chunks_[entry.chunk];
     chunk.bytes = entry.bytes;
     chunk.worker = entry.worker;
@@ -32,17 +32,17 @@ void ChunkPool::Adopt() {
     created_ += entry.bytes;
   }
   leased_peak_ = leased_;
-  for (const LentBook::Borrowed& entry : content.borrowed) {
+  for (const LoanTable::Borrowed& entry : content.borrowed) {
     auto chunk = chunks_.find(entry.chunk);
     if (chunk == chunks_.end()) {  // its keeper ended between two lines
-      book.SetBorrowed({entry.chunk, entry.worker, 0});
+      loans.SetBorrowed({entry.chunk, entry.worker, 0});
       continue;
     }
     chunk->second.borrowers[entry.worker] = entry.times;
     Worker& holder = workers_[entry.worker];
     for (uint32_t i = 0; i < entry.times; ++i) holder.borrowed.insert(entry.chunk);
   }
-  for (const LentBook::Worker& entry : content.workers) {
+  for (const LoanTable::Worker& entry : content.workers) {
     Worker& worker = workers_[entry.worker];
     worker.version = entry.version;
     worker.charged = entry.charged;
@@ -97,7 +97,7 @@ void ChunkPool::Settle(const std::set<uint64_t>& living) {
 }
 
 void ChunkPool::SetVersion(uint64_t worker, uint32_t version) {
-  if (options_.book != nullptr) options_.book->SetVersion(worker, version);
+  if (options_.loans != nullptr) options_.loans->SetVersion(worker, version);
 }
 
 uint32_t ChunkPool::VersionOf(uint64_t worker) const {
@@ -105,17 +105,17 @@ uint32_t ChunkPool::VersionOf(uint64_t worker) const {
   return found == workers_.end() ? 0 : found->second.version;
 }
 
-bool ChunkPool::BookIsFull(LeaseInProgress* lease, size_t entries) {
-  if (options_.book == nullptr || options_.book->HasRoom(entries)) return false;
-  Refused(lease, kOutOfMemory, "the device's book of lent chunks has no room for more");
+bool ChunkPool::LoansAreFull(LeaseInProgress* lease, size_t entries) {
+  if (options_.loans == nullptr || options_.loans->HasRoom(entries)) return false;
+  Refused(lease, kOutOfMemory, "the device's table of loans has no room for more");
   return true;
 }
 
 void ChunkPool::WriteBorrowed(uint64_t id, uint64_t worker) {
-  if (options_.book == nullptr) return;
+  if (options_.loans == nullptr) return;
   const auto& borrowers = chunks_.at(id).borrowers;
   auto found = borrowers.find(worker);
-  options_.book->SetBorrowed({id, worker, found == borrowers.end() ? 0 : found->second});
+  options_.loans->SetBorrowed({id, worker, found == borrowers.end() ? 0 : found->second});
 }
 
 }  // namespace longwire::keeper

@@ -47,7 +47,7 @@ ChunkPool::Step ChunkPool::AdvanceCharge(LeaseInProgress* lease, bool patient) {
   Worker& worker = workers_[lease->worker];
   worker.charged += bytes;
   charged_ += bytes;
-  if (options_.book != nullptr) options_.book->SetCharged(lease->worker, worker.charged);
+  if (options_.loans != nullptr) options_.loans->SetCharged(lease->worker, worker.charged);
   // The driver needs the memory: what is kept between sessions makes room.
   while (created_ + charged_ > lendable_ && ReleaseOneIdle()) {
   }
@@ -61,7 +61,7 @@ void ChunkPool::Uncharge(uint64_t worker, uint64_t bytes) {
   bytes = std::min(bytes, found->second.charged);
   found->second.charged -= bytes;
   charged_ -= bytes;
-  if (options_.book != nullptr) options_.book->SetCharged(worker, found->second.charged);
+  if (options_.loans != nullptr) options_.loans->SetCharged(worker, found->second.charged);
   if (options_.quota != nullptr && kCharges) options_.quota->Refund(worker, bytes);
   ++version_;
 }

@@ -46,7 +46,7 @@ ChunkPool::ChunkPool(DeviceMemory& device, const PoolOptions& options)
     : device_(device), options_(options), host_(device.identity().granularity) {
   uint64_t total = device.identity().total;
   lendable_ = total - std::min(total, options.reserve);
-  if (options_.book != nullptr) Adopt();
+  if (options_.loans != nullptr) Adopt();
 }
 
 ChunkPool::~ChunkPool() {
@@ -72,7 +72,7 @@ ChunkPool::Step ChunkPool::Start(uint64_t worker, const Lease& request, LeaseInP
                    "the session has " + std::to_string(state.lent.size()) + " chunks, at most " +
                        std::to_string(options_.max_chunks));
   }
-  if (BookIsFull(lease, request.bytes.size())) return Step::kRefused;
+  if (LoansAreFull(lease, request.bytes.size())) return Step::kRefused;
   uint64_t sum = 0;
   for (uint64_t bytes : request.bytes) {
     if (bytes == 0) return Refused(lease, kInvalidValue, "a chunk of 0 bytes");
@@ -113,8 +113,8 @@ ChunkPool::Step ChunkPool::Advance(LeaseInProgress* lease, bool patient) {
   uint64_t bytes = 0;
   for (size_t i = 0; i < lease->chunks.size(); ++i) {
     bytes += lease->sizes[i];
-    if (options_.book == nullptr) continue;
-    options_.book->Lend({lease->chunks[i], lease->sizes[i], lease->worker});
+    if (options_.loans == nullptr) continue;
+    options_.loans->Lend({lease->chunks[i], lease->sizes[i], lease->worker});
   }
   LogEvent(MemoryEventKind::kLease, lease->worker, bytes);
   return Step::kGranted;
@@ -202,7 +202,7 @@ int ChunkPool::CreateChunk(uint64_t bytes, uint64_t* chunk) {
   int code = device_.Create(bytes, &handle);
   if (code != kSuccess) return code;
   *chunk = next_chunk_++;
-  if (options_.book != nullptr) options_.book->SetNextChunk(next_chunk_);
+  if (options_.loans != nullptr) options_.loans->SetNextChunk(next_chunk_);
   State state = options_.scrub ? State::kDirty : State::kClean;
   chunks_[*chunk] = Chunk{.bytes = bytes, .handle = handle, .state = state};
   created_ += bytes;
@@ -259,7 +259,7 @@ void ChunkPool::MakeIdle(uint64_t id) {
   holder.leased -= chunk.bytes;
   holder.lent.erase(id);
   if (options_.policy != nullptr) options_.policy->Removed(id);
-  if (options_.book != nullptr) options_.book->Remove(id);
+  if (options_.loans != nullptr) options_.loans->Remove(id);
   leased_ -= chunk.bytes;
   if (options_.quota != nullptr) options_.quota->Refund(chunk.worker, chunk.bytes);
   chunk.taken = false;
@@ -340,7 +340,7 @@ void ChunkPool::Gone(uint64_t worker) {
     }
   }
   workers_.erase(holder);
-  if (options_.book != nullptr) options_.book->Forget(worker);
+  if (options_.loans != nullptr) options_.loans->Forget(worker);
   host_.Gone(worker);
   LogEvent(MemoryEventKind::kGone, worker, leased);
   ++version_;

@@ -26,7 +26,7 @@
 #include "server/keeper/sharing/shared_chunks.h"
 #include "server/keeper/swap_policy.h"
 #include "server/keeper/swap_times.h"
-#include "server/ledger/lent_book.h"
+#include "server/ledger/loan_table.h"
 #include "server/ledger/quota.h"
 #include "server/protocol/keeper.h"
 
@@ -41,7 +41,7 @@ struct PoolOptions {
   EventLog* events = nullptr;  // receives events; nullptr: none
   Quota* quota = nullptr;      // charged before memory is lent; nullptr: no limits
   SwapPolicy* policy = nullptr;              // informed of every lent chunk; nullptr: none
-  LentBook* book = nullptr;                  // has every lent chunk; nullptr: none
+  LoanTable* loans = nullptr;                // has every lent chunk; nullptr: none
   size_t max_chunks = kMaxChunksPerSession;  // of one session
 };
 
@@ -115,8 +115,8 @@ class ChunkPool {
   // Lends a token's chunks to one more worker, in its order. kGranted or kRefused.
   Step Borrow(uint64_t worker, const Token& token, LeaseInProgress* lease);
 
-  // What a predecessor lent is in the book from the start (adopting.cc): its chunks, of which this
-  // process has no handles. They are the device's memory until they are returned.
+  // What a predecessor lent is in the table of loans from the start (adopting.cc): its chunks, of
+  // which this process has no handles. They are the device's memory until they are returned.
   //
   // The worker has these chunks, each as often as it is named, and this many charged bytes; what it
   // does not have is taken back.
@@ -267,7 +267,7 @@ class ChunkPool {
   }
   void Adopt();
   static int ExportAdopted(const Chunk& chunk, wire::Descriptor* file);
-  bool BookIsFull(LeaseInProgress* lease, size_t entries);
+  bool LoansAreFull(LeaseInProgress* lease, size_t entries);
   void WriteBorrowed(uint64_t chunk, uint64_t worker);
   Step Refused(LeaseInProgress* lease, int code, const std::string& sentence);
   // Finds or creates a chunk for every size, or reserves nothing; *found: which of the two.

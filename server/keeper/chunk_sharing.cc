@@ -56,7 +56,7 @@ ChunkPool::Step ChunkPool::Borrow(uint64_t worker, const Token& token, LeaseInPr
     return Refused(lease, kOutOfMemory,
                    "more than " + std::to_string(kMaxChunksPerSession) + " chunks of one session");
   }
-  if (BookIsFull(lease, chunks->size())) return Step::kRefused;
+  if (LoansAreFull(lease, chunks->size())) return Step::kRefused;
   lease->worker = worker;
   lease->chunks = *chunks;
   for (uint64_t id : lease->chunks) {
@@ -85,7 +85,7 @@ void ChunkPool::HandOver(uint64_t id) {
   Worker& before = workers_.at(chunk.worker);
   before.lent.erase(id);
   before.leased -= chunk.bytes;
-  if (options_.book != nullptr) options_.book->HandOver(id, next);
+  if (options_.loans != nullptr) options_.loans->HandOver(id, next);
   GiveBackBorrowed(next, id);
   chunk.worker = next;
   Worker& after = workers_.at(next);

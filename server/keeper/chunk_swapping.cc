@@ -136,7 +136,7 @@ void ChunkPool::Drop(uint64_t id) {
   Worker& holder = workers_.at(chunk.worker);
   holder.lent.erase(id);
   if (options_.policy != nullptr) options_.policy->Removed(id);
-  if (options_.book != nullptr) options_.book->Remove(id);
+  if (options_.loans != nullptr) options_.loans->Remove(id);
   if (options_.quota != nullptr) options_.quota->Refund(chunk.worker, chunk.bytes);
   (chunk.handle != 0 ? holder.leased : holder.swapped) -= chunk.bytes;
   (chunk.handle != 0 ? leased_ : swapped_) -= chunk.bytes;

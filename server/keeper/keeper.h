@@ -51,11 +51,11 @@ class Keeper {
   // A worker, until its process has ended, which can be long after its socket was closed.
   struct KeeperSession {
     uint64_t worker = 0;
-    uint32_t version = 0;      // of its worker's Hello; 0: none received
-    bool reattaches = false;   // has not said yet what it has of a predecessor's
+    uint32_t version = 0;          // of its worker's Hello; 0: none received
+    bool reattaches = false;       // has not said yet what it has of a predecessor's
     std::vector<uint64_t> held{};  // of that, so far
     std::vector<std::pair<HeldShare, std::vector<wire::Descriptor>>> held_shares{};
-    size_t held_files = 0;  // in them
+    size_t held_files = 0;     // in them
     wire::Descriptor socket;   // invalid: closed
     wire::Descriptor process;  // pidfd; invalid: the process counts as ended when the socket closes
     std::unique_ptr<LeaseInProgress> lease;           // waits for memory

@@ -40,12 +40,10 @@ struct Arguments {
 
 // False with sentences on standard error.
 bool Parse(int count, char** words, Arguments* arguments) {
-  const longwire::ProcessOption options[] = {{"--driver", &arguments->driver},
-                                             {"--device", &arguments->device},
-                                             {"--control", &arguments->control},
-                                             {"--ledger", &arguments->ledger},
-                                             {"--lent", &arguments->lent},
-                                             {"--reserve", &arguments->reserve, kLargestReserve}};
+  const longwire::ProcessOption options[] = {
+      {"--driver", &arguments->driver},   {"--device", &arguments->device},
+      {"--control", &arguments->control}, {"--ledger", &arguments->ledger},
+      {"--lent", &arguments->lent},       {"--reserve", &arguments->reserve, kLargestReserve}};
   std::span<char*> given(words, static_cast<size_t>(count));
   std::string problem = longwire::ParseProcessOptions(given.subspan(1), options);
   bool complete = !arguments->driver.empty() && arguments->device >= 0 && arguments->control >= 0;
@@ -106,15 +104,15 @@ int main(int argc, char** argv) {
     }
     options.quota = &quota.emplace(*ledger, device, !longwire::wire::GuardIsOff("quota"));
   }
-  std::unique_ptr<longwire::keeper::LentBook> book;
+  std::unique_ptr<longwire::keeper::LoanTable> loans;
   if (arguments.lent >= 0) {
-    book = longwire::keeper::LentBook::Map(
+    loans = longwire::keeper::LoanTable::Map(
         longwire::wire::Descriptor(static_cast<int>(arguments.lent)));
-    if (book == nullptr) {
-      std::fputs("longwire-keeper: --lent is no book of lent memory\n", stderr);
+    if (loans == nullptr) {
+      std::fputs("longwire-keeper: --lent is no table of loans\n", stderr);
       return 2;
     }
-    options.book = book.get();
+    options.loans = loans.get();
   }
   longwire::keeper::Keeper keeper(*memory, options, std::move(socket), std::move(state));
   keeper.SetWardenVersion(warden_version);

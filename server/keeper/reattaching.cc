@@ -11,7 +11,7 @@
 namespace longwire::keeper {
 namespace {
 
-// How long a token that nobody knows may still be told of.
+// How long a token that nobody knows may still become known.
 constexpr std::chrono::seconds kLearns{2};
 
 }  // namespace

@@ -1,10 +1,10 @@
-// How the workers of a keeper that has ended come to its successor. The warden has the keeper's ends
-// of their sockets, too, and passes them on (Attach, with Again); what the old keeper had lent is in
-// its book (server/ledger/lent_book.h). The worker sees no end of file:
+// How the workers of a keeper that has ended come to its successor. The warden has the keeper's
+// ends of their sockets, too, and passes them on (Attach, with Again); what the old keeper had lent
+// is in its table of loans (server/ledger/loan_table.h). The worker sees no end of file:
 //   Reattach -> HeldShare × n, Held × n (the last one has more = false), then once more what the
 //               worker had asked and has no answer to
-// What the worker sent before its Held was for the old keeper and is ignored. From version 14 on; the
-// socket of an older worker is shut down instead.
+// What the worker sent before its Held was for the old keeper and is ignored. From version 14 on;
+// the socket of an older worker is shut down instead.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// A keeper that ends has a successor: it gets the book of what is lent and the keeper's ends of the
-// workers' sockets, and the workers notice a pause.
+// A keeper that ends has a successor: it gets the table of loans of what is lent and the keeper's
+// ends of the workers' sockets, and the workers notice a pause.
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -14,10 +14,10 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kEarlyDeath{5'000};
-constexpr milliseconds kSoon{50};           // after a keeper that had served
-constexpr milliseconds kLater{1'000};       // after one that could not open the device
-constexpr milliseconds kLongest{60'000};    // between keepers that keep dying,
-constexpr milliseconds kLongestUsed{2'000}; // and where sessions need one
+constexpr milliseconds kSoon{50};            // after a keeper that had served
+constexpr milliseconds kLater{1'000};        // after one that could not open the device
+constexpr milliseconds kLongest{60'000};     // between keepers that keep dying,
+constexpr milliseconds kLongestUsed{2'000};  // and where sessions need one
 // Sessions then go on without: as long as a worker waits for an answer.
 constexpr milliseconds kWithoutKeeper{30'000};
 
@@ -46,14 +46,14 @@ void Warden::PlanSuccessor(int32_t device) {
   keeper.succeeds = false;
 }
 
-// What the book says is true as long as there is no keeper; idle chunks and the host's memory have
-// gone with the one that had them.
+// What the table of loans says is true as long as there is no keeper; idle chunks and the host's
+// memory have gone with the one that had them.
 void Warden::KeepFigures(Keeper& keeper) {
   keeper::KeeperState& state = keeper.state;
   state.idle = state.scrub_pending = state.swapped = state.swap_host_memory = 0;
   for (keeper::ChunkSize& size : state.chunk_sizes) size.idle = 0;
-  if (keeper.book == nullptr) return;
-  const keeper::LentBook::Content content = keeper.book->Read();
+  if (keeper.loans == nullptr) return;
+  const keeper::LoanTable::Content content = keeper.loans->Read();
   std::map<uint64_t, uint64_t> leased;
   for (const auto& chunk : content.chunks) leased[chunk.worker] += chunk.bytes;
   state.leased = 0;

@@ -85,11 +85,11 @@ Warden::Keeper* Warden::RunningKeeper(int32_t device, std::string* sentence) {
     *sentence = "device " + std::to_string(device) + ": " + keeper.state.sentence;
     return nullptr;
   }
-  bool succeeds = keeper.book != nullptr;
-  if (!succeeds) keeper.book = keeper::LentBook::Create();
+  bool succeeds = keeper.loans != nullptr;
+  if (!succeeds) keeper.loans = keeper::LoanTable::Create();
   wire::Descriptor end;
   *sentence = "out of memory or descriptors for a keeper";
-  if (keeper.book == nullptr || !wire::LocalPair(&keeper.control, &end)) return nullptr;
+  if (keeper.loans == nullptr || !wire::LocalPair(&keeper.control, &end)) return nullptr;
   fcntl(keeper.control.get(), F_SETFL, O_NONBLOCK);
   keeper.started = Clock::now();
   keeper.not_before = keeper.started + kKeeperRetry;  // if it cannot be started
@@ -98,12 +98,13 @@ Warden::Keeper* Warden::RunningKeeper(int32_t device, std::string* sentence) {
   if (wire::SpeaksRanges()) {
     (void)wire::SendMessage(keeper.control.get(), message::Pack(message::Hello{}));
   }
-  keeper.process = Spawn({options_.keeper_program,
-                          {"--driver", driver_.empty() ? options_.driver : driver_, "--device",
-                           std::to_string(device), "--control", "3", "--ledger", "4", "--lent", "5"},
-                          {},
-                          {end.get(), ledger_->descriptor(), keeper.book->descriptor()},
-                          false});
+  keeper.process =
+      Spawn({options_.keeper_program,
+             {"--driver", driver_.empty() ? options_.driver : driver_, "--device",
+              std::to_string(device), "--control", "3", "--ledger", "4", "--lent", "5"},
+             {},
+             {end.get(), ledger_->descriptor(), keeper.loans->descriptor()},
+             false});
   if (keeper.process.pid == 0) return nullptr;
   keeper.last_event = 0;  // its numbering starts again
   (void)wire::SendMessage(keeper.control.get(), message::Pack(limits_));

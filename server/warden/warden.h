@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/poll_set.h"
-#include "server/ledger/lent_book.h"
+#include "server/ledger/loan_table.h"
 #include "server/ledger/quota.h"
 #include "server/protocol/keeper.h"
 #include "server/protocol/log_terms.h"
@@ -66,15 +66,15 @@ class Warden {
     uint64_t last_event = 0;                 // numbering of the keeper's process
     uint64_t events_told = 0;                // numbering of the warden
     Clock::time_point started{};
-    std::unique_ptr<keeper::LentBook> book;  // what is lent; the device's keepers share it
-    bool ready = false;                      // has opened the device
-    Clock::time_point ended{};               // the last one that was ready
-    Clock::time_point not_before{};          // when the next one is started
-    std::chrono::milliseconds pause{0};      // until then
+    std::unique_ptr<keeper::LoanTable> loans;  // what is lent; the device's keepers share it
+    bool ready = false;                        // has opened the device
+    Clock::time_point ended{};                 // the last one that was ready
+    Clock::time_point not_before{};            // when the next one is started
+    std::chrono::milliseconds pause{0};        // until then
     uint64_t successions = 0;
-    bool succeeds = false;            // is being told of the workers
-    bool announced = false;           // the first packet of that was sent
-    std::deque<uint64_t> attaching;   // workers that it is still to get
+    bool succeeds = false;               // is still to get workers
+    bool announced = false;              // the first packet of that was sent
+    std::deque<uint64_t> attaching;      // workers that it is still to get
     base::PollSet::Entry readable, end;  // of this pass: its socket, its process
   };
   struct Worker {

@@ -39,7 +39,7 @@ class KeepersDeathTest(unittest.TestCase):
         tenant, = status["tenants"]
         return session["leased"], device["leased"], tenant["memory_leased"]
 
-    def expect_empty_books(self):
+    def expect_nothing_lent(self):
         server.wait_for(self.longwire.is_unused, 20, "the memory")
         tenants = self.longwire.status().get("tenants", [])
         self.assertEqual([], [tenant for tenant in tenants if tenant.get("memory_leased", 0) != 0])
@@ -79,7 +79,7 @@ class KeepersDeathTest(unittest.TestCase):
         self.assertIn("free", self.program.stdout.readline())
         self.assertEqual("cudaSuccess", self.ask(str(CHUNK))[0][1])
         self.end()
-        self.expect_empty_books()
+        self.expect_nothing_lent()
 
     def chunks_lent(self, wanted):
         result = self.longwire.run("allocate.static", *[str(CHUNK)] * wanted)
@@ -98,7 +98,7 @@ class KeepersDeathTest(unittest.TestCase):
         os.kill(keeper, signal.SIGSTOP)  # it does not notice the other one's end
         os.kill(worker, signal.SIGKILL)
         os.kill(keeper, signal.SIGKILL)
-        self.expect_empty_books()
+        self.expect_nothing_lent()
         self.assertEqual(15, self.chunks_lent(17))
 
 

@@ -1,11 +1,11 @@
-// Keepers that follow each other on one device, with the book and the ledger between them: the test
-// plays the warden and the workers.
+// Keepers that follow each other on one device, with the table of loans and the ledger between
+// them: the test plays the warden and the workers.
 #include <fcntl.h>
 
 #include <memory>
 #include <set>
 
-#include "server/ledger/lent_book.h"
+#include "server/ledger/loan_table.h"
 #include "tests/server/keeper_fixture.h"
 
 namespace longwire::keeper {
@@ -24,8 +24,8 @@ class SuccessionTest : public KeeperTest {
 
   void SetUp() override {
     ledger = TenantLedger::Create();
-    book = LentBook::Create();
-    ASSERT_TRUE(ledger && book);
+    loans = LoanTable::Create();
+    ASSERT_TRUE(ledger && loans);
     ledger->SetLimit(1, 512 * kMiB);
     StartNext();
   }
@@ -46,10 +46,10 @@ class SuccessionTest : public KeeperTest {
     wire::Descriptor end;
     ASSERT_TRUE(wire::LocalPair(&control, &end));
     quota = std::make_unique<Quota>(*ledger, 0, true);
-    own_book = LentBook::Map(Again(book->descriptor()));
+    own_loans = LoanTable::Map(Again(loans->descriptor()));
     PoolOptions options{.reserve = 64 * kMiB};
     options.quota = quota.get();
-    options.book = own_book.get();
+    options.loans = own_loans.get();
     keeper = std::make_unique<Keeper>(device, options, std::move(end));
     keeper->SetWardenVersion(kChargesSince);
     thread = std::thread([this] { keeper->Run(); });
@@ -99,7 +99,7 @@ class SuccessionTest : public KeeperTest {
   }
 
   std::unique_ptr<TenantLedger> ledger;
-  std::unique_ptr<LentBook> book, own_book;
+  std::unique_ptr<LoanTable> loans, own_loans;
   std::unique_ptr<Quota> quota;
   std::map<uint64_t, Worker> workers;
   uint64_t successions = 0;
@@ -113,8 +113,10 @@ TEST_F(SuccessionTest, CountsWhatWorkersHaveAndLendsTheRest) {
     Succeed();
     // From the first moment, before the worker has said anything.
     EXPECT_EQ(State([](const KeeperState&) { return true; }).leased, 448 * kMiB);
-    Say(worker.ours,
-        Held{successions, false, 0, {had.chunks[0].chunk, had.chunks[1].chunk, had.chunks[2].chunk}});
+    Say(worker.ours, Held{successions,
+                          false,
+                          0,
+                          {had.chunks[0].chunk, had.chunks[1].chunk, had.chunks[2].chunk}});
     EXPECT_EQ(Free(worker), (960 - 448) * kMiB);
   }
   EXPECT_EQ(Ask(worker.ours, {576 * kMiB}).refuse.code, kOutOfMemory);

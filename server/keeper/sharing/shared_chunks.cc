@@ -48,8 +48,7 @@ int SharedChunks::Add(uint64_t worker, std::span<const uint64_t> chunks, Token* 
   return kSuccess;
 }
 
-void SharedChunks::AddKnown(uint64_t worker, std::span<const uint64_t> chunks,
-                            const Token& token) {
+void SharedChunks::AddKnown(uint64_t worker, std::span<const uint64_t> chunks, const Token& token) {
   auto shared = std::make_unique<Shared>();
   shared->chunks.assign(chunks.begin(), chunks.end());
   shared->worker = worker;

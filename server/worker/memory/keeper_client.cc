@@ -180,8 +180,7 @@ int KeeperClient::Share(const std::vector<uint64_t>& chunks, SharedToken* token,
   *sentence = kSilent;
   base::MutexLock lock(mutex_);
   keeper::Share share{next_request_++, chunks};
-  return Answered(Ask(share) ? HearShared(share, token, sentence)
-                             : base::kDeviceUnavailable);
+  return Answered(Ask(share) ? HearShared(share, token, sentence) : base::kDeviceUnavailable);
 }
 
 int KeeperClient::HearShared(const keeper::Share& share, SharedToken* token,

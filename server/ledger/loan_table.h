@@ -1,8 +1,8 @@
 // What one device's keeper has lent, in memory that outlives the keeper: the warden makes it, the
-// keeper writes each loan down before a worker hears of it, and its successor reads it. A keeper can
-// be killed between any two stores: an entry counts from the store of its kind on, and until that
-// is taken back. So the book has every chunk that a worker may have, and perhaps some that a worker
-// does not have; the workers say which (server/protocol/reattach.h).
+// keeper writes each loan down before a worker gets it, and its successor reads it. A keeper
+// can be killed between any two stores: an entry counts from the store of its kind on, and until
+// that is taken back. So the table of loans has every chunk that a worker may have, and perhaps
+// some that a worker does not have; the workers say which (server/protocol/reattach.h).
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace longwire::keeper {
 
-class LentBook {
+class LoanTable {
  public:
   // Entries of chunks, of borrowers and of workers together. Pages that have none take no memory.
   static constexpr uint32_t kSlots = 1 << 20;
@@ -37,9 +37,9 @@ class LentBook {
     uint32_t version = 0;  // that it speaks; 0: not known
   };
 
-  static std::unique_ptr<LentBook> Create();
-  static std::unique_ptr<LentBook> Map(wire::Descriptor memory);  // nullptr: not a book
-  ~LentBook();
+  static std::unique_ptr<LoanTable> Create();
+  static std::unique_ptr<LoanTable> Map(wire::Descriptor memory);  // nullptr: it is none
+  ~LoanTable();
 
   // Reads all entries, in no order, and continues from there.
   struct Content {
@@ -66,8 +66,8 @@ class LentBook {
  private:
   struct Slot;
   struct Table;
-  LentBook() = default;
-  static std::unique_ptr<LentBook> Of(wire::Descriptor memory);
+  LoanTable() = default;
+  static std::unique_ptr<LoanTable> Of(wire::Descriptor memory);
   uint32_t NewSlot();
   void Clear(uint32_t slot);
   Slot& WorkerSlot(uint64_t worker);

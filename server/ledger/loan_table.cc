@@ -1,4 +1,4 @@
-#include "server/ledger/lent_book.h"
+#include "server/ledger/loan_table.h"
 
 #include <sys/mman.h>
 
@@ -17,7 +17,7 @@ enum class Kind : uint32_t { kFree, kChunk, kBorrowed, kWorker };
 
 }  // namespace
 
-struct LentBook::Slot {
+struct LoanTable::Slot {
   std::atomic<Kind> kind;        // written last
   std::atomic<uint32_t> number;  // times, version
   std::atomic<uint64_t> worker;
@@ -25,43 +25,43 @@ struct LentBook::Slot {
   std::atomic<uint64_t> bytes;  // of the chunk; charged
 };
 
-struct LentBook::Table {
+struct LoanTable::Table {
   uint64_t magic = kMagic;
   std::atomic<uint64_t> next_chunk{1};
   std::atomic<uint32_t> used{0};  // no slot from here on was ever in use
   Slot slots[kSlots];
 };
 
-std::unique_ptr<LentBook> LentBook::Of(wire::Descriptor memory) {
+std::unique_ptr<LoanTable> LoanTable::Of(wire::Descriptor memory) {
   if (!memory.valid()) return nullptr;
   void* mapped = mmap(nullptr, sizeof(Table), PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), 0);
   if (mapped == MAP_FAILED) return nullptr;
-  std::unique_ptr<LentBook> book(new LentBook());
-  book->memory_ = std::move(memory);
-  book->table_ = static_cast<Table*>(mapped);
-  return book;
+  std::unique_ptr<LoanTable> loans(new LoanTable());
+  loans->memory_ = std::move(memory);
+  loans->table_ = static_cast<Table*>(mapped);
+  return loans;
 }
 
 // Its zeros are free slots: nothing is written but the head.
-std::unique_ptr<LentBook> LentBook::Create() {
-  auto book = Of(wire::MakeSegment("longwire-lent", sizeof(Table)));
-  if (book == nullptr) return nullptr;
-  book->table_->magic = kMagic;
-  book->table_->next_chunk = 1;
-  return book;
+std::unique_ptr<LoanTable> LoanTable::Create() {
+  auto loans = Of(wire::MakeSegment("longwire-lent", sizeof(Table)));
+  if (loans == nullptr) return nullptr;
+  loans->table_->magic = kMagic;
+  loans->table_->next_chunk = 1;
+  return loans;
 }
 
-std::unique_ptr<LentBook> LentBook::Map(wire::Descriptor memory) {
+std::unique_ptr<LoanTable> LoanTable::Map(wire::Descriptor memory) {
   if (!wire::IsSegment(memory.get(), sizeof(Table))) return nullptr;
-  auto book = Of(std::move(memory));
-  return book != nullptr && book->table_->magic == kMagic ? std::move(book) : nullptr;
+  auto loans = Of(std::move(memory));
+  return loans != nullptr && loans->table_->magic == kMagic ? std::move(loans) : nullptr;
 }
 
-LentBook::~LentBook() {
+LoanTable::~LoanTable() {
   if (table_ != nullptr) munmap(table_, sizeof(Table));
 }
 
-LentBook::Content LentBook::Read() {
+LoanTable::Content LoanTable::Read() {
   Content content;
   free_.clear();
   chunks_.clear();
@@ -91,13 +91,13 @@ LentBook::Content LentBook::Read() {
   return content;
 }
 
-uint64_t LentBook::next_chunk() const { return table_->next_chunk; }
+uint64_t LoanTable::next_chunk() const { return table_->next_chunk; }
 
-void LentBook::SetNextChunk(uint64_t chunk) { table_->next_chunk = chunk; }
+void LoanTable::SetNextChunk(uint64_t chunk) { table_->next_chunk = chunk; }
 
-bool LentBook::HasRoom(size_t entries) const { return entries <= kSlots - used_ + free_.size(); }
+bool LoanTable::HasRoom(size_t entries) const { return entries <= kSlots - used_ + free_.size(); }
 
-uint32_t LentBook::NewSlot() {
+uint32_t LoanTable::NewSlot() {
   if (free_.empty()) {
     table_->used = ++used_;
     return used_ - 1;
@@ -107,12 +107,12 @@ uint32_t LentBook::NewSlot() {
   return slot;
 }
 
-void LentBook::Clear(uint32_t slot) {
+void LoanTable::Clear(uint32_t slot) {
   table_->slots[slot].kind = Kind::kFree;
   free_.push_back(slot);
 }
 
-void LentBook::Lend(const Chunk& chunk) {
+void LoanTable::Lend(const Chunk& chunk) {
   if (!HasRoom(1)) return;
   uint32_t at = NewSlot();
   Slot& slot = table_->slots[at];
@@ -123,12 +123,12 @@ void LentBook::Lend(const Chunk& chunk) {
   chunks_[chunk.chunk] = at;
 }
 
-void LentBook::HandOver(uint64_t chunk, uint64_t worker) {
+void LoanTable::HandOver(uint64_t chunk, uint64_t worker) {
   auto found = chunks_.find(chunk);
   if (found != chunks_.end()) table_->slots[found->second].worker = worker;
 }
 
-void LentBook::SetBorrowed(const Borrowed& borrowed) {
+void LoanTable::SetBorrowed(const Borrowed& borrowed) {
   auto found = borrowed_.find({borrowed.chunk, borrowed.worker});
   if (found != borrowed_.end()) {
     if (borrowed.times != 0) {
@@ -149,14 +149,14 @@ void LentBook::SetBorrowed(const Borrowed& borrowed) {
   borrowed_[{borrowed.chunk, borrowed.worker}] = at;
 }
 
-void LentBook::Remove(uint64_t chunk) {
+void LoanTable::Remove(uint64_t chunk) {
   auto found = chunks_.find(chunk);
   if (found == chunks_.end()) return;
   Clear(found->second);
   chunks_.erase(found);
 }
 
-LentBook::Slot& LentBook::WorkerSlot(uint64_t worker) {
+LoanTable::Slot& LoanTable::WorkerSlot(uint64_t worker) {
   auto found = workers_.find(worker);
   if (found != workers_.end()) return table_->slots[found->second];
   uint32_t at = NewSlot();
@@ -169,15 +169,15 @@ LentBook::Slot& LentBook::WorkerSlot(uint64_t worker) {
   return slot;
 }
 
-void LentBook::SetVersion(uint64_t worker, uint32_t version) {
+void LoanTable::SetVersion(uint64_t worker, uint32_t version) {
   if (workers_.contains(worker) || HasRoom(1)) WorkerSlot(worker).number = version;
 }
 
-void LentBook::SetCharged(uint64_t worker, uint64_t bytes) {
+void LoanTable::SetCharged(uint64_t worker, uint64_t bytes) {
   if (workers_.contains(worker) || HasRoom(1)) WorkerSlot(worker).bytes = bytes;
 }
 
-void LentBook::Forget(uint64_t worker) {
+void LoanTable::Forget(uint64_t worker) {
   auto found = workers_.find(worker);
   if (found == workers_.end()) return;
   Clear(found->second);
