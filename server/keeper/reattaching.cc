@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/poll_set.h"
 #include "server/keeper/keeper.h"
 #include "server/protocol/reattach.h"
 
@@ -20,9 +21,12 @@ void Keeper::TakeOver(KeeperSession& session, const Again& again) {
   if (quota_ != nullptr) quota_->Assign(session.worker, again.tenant);
   session.version = pool_.VersionOf(session.worker);
   const bool knows = session.version >= kReattachSince;
-  if (!knows && (session.version != 0 || pool_.LeasedBy(session.worker) != 0)) {
-    // It keeps what it has until it ends, and gets no more.
-    CloseSocket(session);
+  const bool is_old = !knows && (session.version != 0 || pool_.LeasedBy(session.worker) != 0);
+  const int socket = session.socket.get();
+  if (is_old || (base::PollOne(socket, POLLIN, std::chrono::milliseconds(0)) & POLLHUP) != 0) {
+    // It keeps what it has until it ends, which need not be soon, and gets no more.
+    shutdown(socket, SHUT_RDWR);
+    session.socket.Reset();
     return;
   }
   session.reattaches = true;

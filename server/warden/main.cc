@@ -38,7 +38,8 @@ int main(int argc, char** argv) {
   std::filesystem::path here = std::filesystem::read_symlink("/proc/self/exe").parent_path();
   options.worker_program = here / "longwire-worker";
   options.keeper_program = here / "longwire-keeper";
-  // A worker imports memory as descriptors; a keeper has two per worker, we have five.
+  // A worker imports memory as descriptors; a keeper has two per worker, we have five and one per
+  // device.
   longwire::wire::PrepareDescriptorTable();
   for (const std::string& sentence : longwire::wire::UnknownSwitches()) {
     std::fprintf(stderr, "longwire-warden: %s\n", sentence.c_str());

@@ -54,14 +54,18 @@ void Warden::KeepFigures(Keeper& keeper) {
   for (keeper::ChunkSize& size : state.chunk_sizes) size.idle = 0;
   if (keeper.loans == nullptr) return;
   const keeper::LoanTable::Content content = keeper.loans->Read();
-  std::map<uint64_t, uint64_t> leased;
-  for (const auto& chunk : content.chunks) leased[chunk.worker] += chunk.bytes;
+  std::map<uint64_t, keeper::WorkerLease> leases;
+  for (const auto& lease : state.workers)
+    leases[lease.worker] = {lease.worker, 0, lease.leased_peak};
+  for (const auto& chunk : content.chunks) {
+    if (workers_.contains(chunk.worker)) leases[chunk.worker].leased += chunk.bytes;
+  }
   state.leased = 0;
-  for (keeper::WorkerLease& worker : state.workers) {
-    worker.leased = leased[worker.worker];
-    worker.idle = std::min(worker.idle, worker.leased);
-    worker.swapped = 0;
-    state.leased += worker.leased;
+  state.workers.clear();
+  for (auto& [worker, lease] : leases) {
+    lease.worker = worker;
+    state.leased += lease.leased;
+    state.workers.push_back(lease);
   }
   if (!state.charges) return;
   state.charges->workers.clear();
@@ -115,7 +119,6 @@ void Warden::HangUp(int32_t device) {
     for (size_t i = 0; i < worker.devices.size() && i < worker.keeper_ends.size(); ++i) {
       if (worker.devices[i] != device || !worker.keeper_ends[i].valid()) continue;
       shutdown(worker.keeper_ends[i].get(), SHUT_RDWR);
-      worker.keeper_ends[i].Reset();
     }
   }
 }

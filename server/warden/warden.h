@@ -141,7 +141,7 @@ class Warden {
   static bool Uses(const Worker& worker, int32_t device);
   int SessionsOn(int32_t device) const;
   void PlanSuccessor(int32_t device);
-  static void KeepFigures(Keeper& keeper);
+  void KeepFigures(Keeper& keeper);
   void BeginSuccession(int32_t device);
   void SendAttaches(int32_t device);
   void HangUp(int32_t device);

@@ -1,6 +1,8 @@
 // Keepers that follow each other on one device, with the table of loans and the ledger between
 // them: the test plays the warden and the workers.
 #include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 
 #include <memory>
 #include <set>
@@ -152,6 +154,28 @@ TEST_F(SuccessionTest, AWorkerThatEndedMeanwhileHasNothing) {
   EXPECT_EQ(Free(other), (960 - 64) * kMiB);
   EXPECT_EQ(ledger->charged(1), 0u);
   EXPECT_EQ(ledger->charged(2), 64 * kMiB);
+}
+
+TEST_F(SuccessionTest, AWorkerThatWasCutOffKeepsWhatItHas) {
+  Worker& cut = Start(1);
+  Worker& other = Start(2);
+  Ask(cut.ours, {256 * kMiB});
+  shutdown(cut.keepers.get(), SHUT_RDWR);
+  EndKeeper();
+  StartNext();
+  ++successions;
+  Say(control, keeper::Succeed{successions, false});
+  wire::Descriptor process(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0)));
+  for (auto& [number, worker] : workers) {
+    const int files[] = {worker.keepers.get(), process.get()};
+    keeper::Attach attach{number, keeper::Again{0}};
+    EXPECT_TRUE(wire::SendMessage(control.get(), message::Pack(attach), files));
+  }
+  Say(control, keeper::Succeed{successions, true});
+  ASSERT_TRUE(wire::ReceiveMessage(other.ours.get(), milliseconds(5000)));
+  Say(other.ours, Held{successions, false, 0, {}});
+  EXPECT_EQ(Free(other), (960 - 256) * kMiB);
+  EXPECT_EQ(Ask(other.ours, {706 * kMiB}).refuse.code, kOutOfMemory);
 }
 
 TEST_F(SuccessionTest, SharedMemoryIsLentByTheDescriptorsThatWorkersKept) {

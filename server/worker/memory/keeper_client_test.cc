@@ -86,6 +86,40 @@ TEST_F(KeeperClientTest, QuestionsAreHeardAndAnsweredWhileALeaseWaits) {
   EXPECT_EQ(code, 2);
 }
 
+TEST_F(KeeperClientTest, ASuccessorHearsWhatIsHeldAndWhatHasNoAnswer) {
+  std::vector<KeeperClient::Chunk> chunks;
+  std::thread lease([&] {
+    std::string sentence;
+    EXPECT_EQ(client->Lease({4096, 8192}, false, &chunks, &sentence), 0);
+  });
+  wire::Descriptor end, other;
+  ASSERT_TRUE(wire::LocalPair(&end, &other));
+  const int files[] = {end.get(), other.get()};
+  auto grant = [&](uint64_t request, uint64_t chunk, bool more) {
+    keeper::Grant part{request, more, {{chunk, 4096}}};
+    if (!more) part.chunks.push_back({chunk + 1, 8192});
+    auto packet = message::Pack(part);
+    ASSERT_TRUE(wire::SendMessage(keeper.get(), packet, std::span(files).first(more ? 1 : 2)));
+  };
+  uint64_t request = Next<keeper::Lease>().request;
+  grant(request, 7, true);  // and the rest never comes
+  for (uint64_t successor : {1, 2}) {
+    Say(keeper::Reattach{successor});
+    auto held = Next<keeper::Held>();
+    EXPECT_EQ(held.keeper, successor);
+    EXPECT_TRUE(held.chunks.empty());
+    EXPECT_EQ(Next<keeper::Lease>().request, request);
+  }
+  grant(request, 17, false);
+  lease.join();
+  ASSERT_EQ(chunks.size(), 2u);
+  EXPECT_EQ(chunks[0].id, 17u);
+  client->Return({18});
+  Next<keeper::Return>();
+  Say(keeper::Reattach{3});
+  EXPECT_EQ(Next<keeper::Held>().chunks, (std::vector<uint64_t>{17}));
+}
+
 TEST_F(KeeperClientTest, AnswersReachWhoAskedThoughAnotherThreadListens) {
   std::thread asks([&] {
     for (int i = 0; i < 200; ++i) {

@@ -18,21 +18,19 @@ void KeeperClient::LetGo(const std::vector<uint64_t>& chunks) {
     auto found = held_.find(chunk);
     if (found == held_.end() || --found->second != 0) continue;
     held_.erase(found);
-    std::erase_if(shares_, [&](const auto& share) {
-      bool ends = std::ranges::count(share.second.chunks, chunk) != 0;
-      if (ends) files_ -= share.second.files.size();
-      return ends;
-    });
+    for (auto share = shares_.begin(); share != shares_.end();) {
+      bool ends = std::ranges::count(share->second.chunks, chunk) != 0;
+      if (ends) files_ -= share->second.files.size();
+      share = ends ? shares_.erase(share) : std::next(share);
+    }
   }
 }
 
 void KeeperClient::HoldShare(const SharedToken& token, std::vector<uint64_t> chunks,
                              std::vector<wire::Descriptor> files) {
   base::MutexLock lock(held_mutex_);
-  bool all = files.size() == chunks.size() &&
-             std::ranges::all_of(chunks, [&](uint64_t chunk) LONGWIRE_REQUIRES(held_mutex_) {
-               return held_.contains(chunk);
-             });
+  bool all = files.size() == chunks.size();
+  for (uint64_t chunk : chunks) all = all && held_.contains(chunk);
   if (!all || shares_.contains(token) || files_ + files.size() > keeper::kMaxHeldFiles) return;
   files_ += files.size();
   shares_[token] = {std::move(chunks), std::move(files)};
