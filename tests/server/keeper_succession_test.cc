@@ -160,8 +160,8 @@ TEST_F(SuccessionTest, AWorkerThatWasCutOffKeepsWhatItHas) {
   Worker& cut = Start(1);
   Worker& other = Start(2);
   Ask(cut.ours, {256 * kMiB});
-  shutdown(cut.keepers.get(), SHUT_RDWR);
   EndKeeper();
+  shutdown(cut.keepers.get(), SHUT_RDWR);
   StartNext();
   ++successions;
   Say(control, keeper::Succeed{successions, false});
