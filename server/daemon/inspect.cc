@@ -127,6 +127,15 @@ void FillCharges(const warden::Stats& stats, transport::InspectReply* reply) {
   }
 }
 
+// The one that the session began with, or its successor.
+int32_t PresentKeeper(const warden::KeeperProcess& first, const warden::Stats* stats) {
+  if (stats == nullptr) return first.pid;
+  for (const warden::DeviceStats& device : stats->devices) {
+    if (device.device == first.device && device.keeper_pid != 0) return device.keeper_pid;
+  }
+  return first.pid;
+}
+
 void FillSession(ServerSession& session, const warden::Stats* stats,
                  gates::HostMemoryTable& host_memory, transport::Session* out) {
   const ClientDescription& client = session.client();
@@ -139,7 +148,7 @@ void FillSession(ServerSession& session, const warden::Stats* stats,
   out->set_identity(client.peer.identity);
   out->set_worker_pid(session.worker().pid);
   for (const warden::KeeperProcess& keeper : session.worker().keepers) {
-    out->add_keeper_pids(keeper.pid);
+    out->add_keeper_pids(PresentKeeper(keeper, stats));
   }
   out->set_seconds(SecondsSince(session.opened()));
   out->set_bytes_up(session.bytes_up());

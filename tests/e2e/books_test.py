@@ -58,6 +58,8 @@ class KeepersDeathTest(unittest.TestCase):
         server.wait_for(is_replaced, 20, "another keeper")
         seen += [self.leased() for _ in range(3)]
         self.assertEqual([before] * len(seen), seen)
+        session, = self.longwire.status()["sessions"]
+        self.assertEqual(self.longwire.processes()["longwire-keeper"], session["keeper_pids"])
         return before[0]
 
     def end(self):
