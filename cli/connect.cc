@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/reason.h"
 #include "wire/socket.h"
 
 namespace longwire::cli {
@@ -86,7 +87,7 @@ std::optional<link::ServerChannel> ConnectTo(const ServerOptions& options, std::
     std::string path = server.substr(std::strlen("unix:"));
     bool answers = wire::ConnectLocal(path).valid();
     *sentence = answers ? "the local socket " + server + " serves programs only"
-                        : "no process answers at " + path + ": " + std::strerror(errno);
+                        : "no process answers at " + path + ": " + base::Reason(errno);
     *sentence += "; give the server's host:port, such as --server 127.0.0.1:7411";
     return std::nullopt;
   }

@@ -1,7 +1,9 @@
 // longwire: run programs on remote CUDA devices, see what is wrong, see who uses them.
+#include <cerrno>
 #include <cstdio>
 #include <string_view>
 
+#include "base/reason.h"
 #include "cli/commands.h"
 #include "cli/tried_program.h"
 #include "wire/client_settings.h"
@@ -57,6 +59,16 @@ constexpr Command kCommands[] = {
     {"trace", longwire::cli::Trace},
 };
 
+// What was printed into a full file system is not a success.
+int Checked(int status) {
+  errno = 0;
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
+  if (errno == EPIPE) return status;  // who reads it has seen enough
+  std::fprintf(stderr, "longwire: what it prints cannot be written: %s\n",
+               longwire::base::Reason(errno).c_str());
+  return status == 0 ? 1 : status;
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -64,7 +76,7 @@ int main(int count, char** arguments) {
   longwire::wire::SetDisabled(longwire::wire::ClientSettings().Value("LONGWIRE_DISABLE"));
   std::string_view name = count > 1 ? arguments[1] : "--help";
   for (const Command& command : kCommands) {
-    if (command.name == name) return command.run({arguments + 2, arguments + count});
+    if (command.name == name) return Checked(command.run({arguments + 2, arguments + count}));
   }
   if (name == longwire::cli::kTriedProgram) {
     return longwire::cli::TriedProgram({arguments + 2, arguments + count});

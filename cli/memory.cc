@@ -2,12 +2,14 @@
 #include "cli/memory.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <thread>
 
+#include "base/reason.h"
 #include "cli/operator/operator.h"
 #include "cli/text.h"
 #include "link/transport/grpc_setup.h"
@@ -145,7 +147,8 @@ int WriteTimeline(Operator& server, const Request& request) {
   std::ofstream file(request.timeline);
   file << MemoryTimeline(list, request.timeline.ends_with(".html"));
   if (!file.flush()) {
-    std::fprintf(stderr, "longwire memory: cannot write %s\n", request.timeline.c_str());
+    std::fprintf(stderr, "longwire memory: cannot write %s: %s\n", request.timeline.c_str(),
+                 base::Reason(errno).c_str());
     return 1;
   }
   std::printf("%s: %zu devices, %zu events in %.1f s\n", request.timeline.c_str(), list.size(),

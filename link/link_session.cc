@@ -3,9 +3,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <thread>
 
+#include "base/reason.h"
+#include "base/start_thread.h"
 #include "link/transport/codes.h"
 #include "link/transport/log.h"
 #include "wire/view.h"
@@ -58,6 +61,12 @@ void LinkSession::Run() {
     base::MutexLock lock(mutex_);
     race = std::move(race_);
   }
+}
+
+void LinkSession::Reject(const std::string& sentence) {
+  auto message = wire::ReceiveMessage(socket_.get(), std::chrono::milliseconds(0));
+  if (message && wire::IsViewRequest(message->bytes)) return RefuseView(sentence);
+  Refuse(transport::kOutOfMemory, sentence);
 }
 
 void LinkSession::ProgramGone() {
@@ -234,8 +243,18 @@ bool LinkSession::Open(const wire::Message& message) {
   Asked& asked = AskedOf(*first);
   server_ = std::move(asked.channel);
   session_ = asked.opened.session();
-  if (MakeLanes(asked.opened, asked.reply)) return ReplyToProgram(std::move(asked.reply));
-  Refuse(transport::kOutOfMemory, "longwire-link has no memory for a session's rings");
+  if (!MakeLanes(asked.opened, asked.reply)) {
+    sentence = "longwire-link has no room for a session's rings: " + base::Reason(errno);
+    Refuse(transport::kOutOfMemory, sentence);
+    return false;
+  }
+  // First: a program that has its rings may use its lanes.
+  if (!StartLanes(&sentence)) {
+    Refuse(transport::kOutOfMemory, sentence);
+  } else if (ReplyToProgram(std::move(asked.reply))) {
+    return true;
+  }
+  JoinLanes({});
   return false;
 }
 
@@ -288,17 +307,28 @@ void LinkSession::RelayLane(Lane& lane) {
   if (!lane.Relay()) lanes_[0]->Stop(lane.closed());
 }
 
+bool LinkSession::StartLanes(std::string* sentence) {
+  for (size_t i = 1; i < lanes_.size(); ++i) {
+    auto relay = [this, lane = lanes_[i].get()] { RelayLane(*lane); };
+    if (base::StartThread(&lane_threads_.emplace_back(), relay)) continue;
+    lane_threads_.pop_back();
+    *sentence = "longwire-link cannot relay a session: " + base::ReasonOfNoThread(errno);
+    return false;
+  }
+  return true;
+}
+
+void LinkSession::JoinLanes(const transport::Closed& closed) {
+  for (size_t i = 1; i < lanes_.size(); ++i) lanes_[i]->Stop(closed);
+  for (std::thread& thread : lane_threads_) thread.join();
+}
+
 void LinkSession::Relay() {
   Lane& log = *lanes_[0];
   Log(LogLevel::kInfo, session_, "opened at " + log.server().server);
-  std::vector<std::thread> threads;
-  for (size_t i = 1; i < lanes_.size(); ++i) {
-    threads.emplace_back([this, lane = lanes_[i].get()] { RelayLane(*lane); });
-  }
   log.Relay();
   EndForProgram();
-  for (size_t i = 1; i < lanes_.size(); ++i) lanes_[i]->Stop(log.closed());
-  for (std::thread& thread : threads) thread.join();
+  JoinLanes(log.closed());
   for (auto& lane : lanes_) {
     if (lane->server().channel != nullptr) servers_.GiveBack(std::move(lane->server()));
   }

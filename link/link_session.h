@@ -37,6 +37,8 @@ class LinkSession {
   void ProgramGone();
 
   int socket() const { return socket_.get(); }
+  // In place of Run, for want of a thread.
+  void Reject(const std::string& sentence);
   bool finished() const { return finished_.load(); }
   void set_finished() { finished_.store(true); }
 
@@ -65,6 +67,8 @@ class LinkSession {
   void Refuse(int32_t code, const std::string& sentence);
   void RefuseView(const std::string& sentence);
   bool MakeLanes(const transport::OpenSessionReply& answer, const wire::OpenReply& reply);
+  bool StartLanes(std::string* sentence);
+  void JoinLanes(const transport::Closed& closed);
   void Relay();
   void RelayLane(Lane& lane);
   void EndForProgram();
@@ -78,6 +82,7 @@ class LinkSession {
   uint64_t session_ = 0;
   // The session's own logs, then its lanes. Constant once the session is open.
   std::vector<std::unique_ptr<Lane>> lanes_;
+  std::vector<std::thread> lane_threads_;
 
   base::Mutex mutex_{base::ranks::kLinkSession};
   bool gone_ LONGWIRE_GUARDED_BY(mutex_) = false;

@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <chrono>
 
+#include "base/reason.h"
+#include "base/start_thread.h"
 #include "link/transport/log.h"
 
 namespace longwire::link {
@@ -21,6 +23,7 @@ using transport::LogLevel;
 
 // Of one user at a time; each takes two threads and the addresses of four rings.
 constexpr size_t kMaxSessions = 1024;
+constexpr std::chrono::milliseconds kPause{10};  // while the system is out of descriptors
 
 // Held while the socket is opened or closed, so that two links never have the same one.
 wire::Descriptor LockSocket(const std::string& path) {
@@ -35,6 +38,7 @@ LocalSocket::Opened LocalSocket::Open() {
   wire::Descriptor lock = LockSocket(options_.socket);
   ended_.Reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!lock.valid() || !ended_.valid()) return Opened::kFailed;
+  spare_ = wire::Duplicate(ended_.get());
   if (wire::ConnectLocal(options_.socket).valid()) return Opened::kOtherLink;
   listener_ = wire::ListenLocal(options_.socket);
   if (!listener_.valid()) return Opened::kFailed;
@@ -45,23 +49,42 @@ LocalSocket::Opened LocalSocket::Open() {
 void LocalSocket::Accept() {
   while (true) {
     wire::Descriptor socket = wire::AcceptLocal(listener_.get());
-    if (!socket.valid()) return;
+    if (!socket.valid()) return errno == EMFILE || errno == ENFILE ? RefuseOne(errno) : void();
     if (!wire::PeerIsAllowed(socket.get(), geteuid())) {
       Log(LogLevel::kWarning, "a program of another user was refused");
       continue;
     }
     if (sessions_.size() >= kMaxSessions) {
-      Log(LogLevel::kWarning, "too many programs at once; one was refused");
+      LinkSession(std::move(socket), servers_)
+          .Reject("longwire-link serves " + std::to_string(kMaxSessions) +
+                  " programs already, the most that one does");
       continue;
     }
     Entry& entry = sessions_.emplace_back();
     entry.session = std::make_unique<LinkSession>(std::move(socket), servers_);
-    entry.thread = std::thread([this, session = entry.session.get()] {
+    bool started = base::StartThread(&entry.thread, [this, session = entry.session.get()] {
       session->Run();
       session->set_finished();
       eventfd_write(ended_.get(), 1);
     });
+    if (started) continue;
+    entry.session->Reject("longwire-link cannot serve one more program: " +
+                          base::ReasonOfNoThread(errno));
+    sessions_.pop_back();
   }
+}
+
+// A program that waits gets the reason, by the descriptor that is kept for that.
+void LocalSocket::RefuseOne(int error) {
+  spare_.Reset();
+  wire::Descriptor socket = wire::AcceptLocal(listener_.get());
+  if (socket.valid()) {
+    LinkSession(std::move(socket), servers_)
+        .Reject("longwire-link cannot serve one more program: " + base::Reason(error));
+  } else {
+    std::this_thread::sleep_for(kPause);
+  }
+  spare_ = wire::Duplicate(ended_.get());
 }
 
 void LocalSocket::WatchPrograms(std::chrono::milliseconds timeout) {

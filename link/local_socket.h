@@ -33,6 +33,7 @@ class LocalSocket {
     base::PollSet::Entry hang_up;  // of this pass of WatchPrograms
   };
   void Accept();
+  void RefuseOne(int error);
   // How long until the socket closes because no program came; negative: no limit.
   std::chrono::milliseconds Patience(std::chrono::steady_clock::time_point idle_since) const;
   void WatchPrograms(std::chrono::milliseconds timeout);
@@ -42,6 +43,7 @@ class LocalSocket {
   const Options& options_;
   ServerConnection servers_;
   wire::Descriptor listener_;
+  wire::Descriptor spare_;  // so that a program can be refused when there are no others
   wire::Descriptor ended_;  // an eventfd: a session's thread has finished
   std::list<Entry> sessions_;
   base::PollSet poll_set_;  // of this pass of WatchPrograms

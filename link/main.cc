@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/reason.h"
 #include "link/local_socket.h"
 #include "link/options.h"
 #include "link/transport/grpc_setup.h"
@@ -22,18 +23,21 @@ namespace longwire::link {
 namespace {
 
 // The program that started us must not be disturbed: its pipes would stay open with ours, and what
-// it set for itself (signals, affinity, directory) is not meant for us.
-void LeaveProgram(const Options& options) {
+// it set for itself (signals, affinity, directory) is not meant for us. Returns where the program
+// hears why the link does not serve.
+wire::Descriptor LeaveProgram(const Options& options) {
   int keep = options.ready_descriptor;
   if (keep > 3) close_range(3, static_cast<unsigned>(keep) - 1, 0);
   close_range(keep >= 3 ? static_cast<unsigned>(keep) + 1 : 3, ~0u, 0);
+  wire::Descriptor words = wire::Duplicate(STDERR_FILENO);
   wire::SilenceStandardDescriptors();
   if (!options.log_file.empty()) {
     wire::Descriptor log =
         wire::OpenFile(options.log_file.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
     if (log.valid()) dup2(log.get(), STDERR_FILENO);
   }
-  if (chdir("/") != 0) return;
+  [[maybe_unused]] int left = chdir("/");
+  return words;
 }
 
 void ResetInherited() {
@@ -47,6 +51,7 @@ void ResetInherited() {
 
 int Main(int count, char** arguments) {
   wire::OpenStandardDescriptors();
+  base::SayWhyTerminated("longwire-link");
   Refusal refusal;
   std::optional<Options> options = ParseOptions(count, arguments, &refusal);
   if (!options) {
@@ -54,7 +59,8 @@ int Main(int count, char** arguments) {
     return refusal.status;
   }
   ResetInherited();
-  if (!options->foreground) LeaveProgram(*options);
+  wire::Descriptor words;
+  if (!options->foreground) words = LeaveProgram(*options);
   wire::PrepareDescriptorTable();
   transport::SetLogLevel(options->log_level);
   // As the program that started us has it: programs with another list have another link.
@@ -67,11 +73,14 @@ int Main(int count, char** arguments) {
   LocalSocket socket(*options);
   LocalSocket::Opened opened = socket.Open();
   if (opened == LocalSocket::Opened::kFailed) {
-    transport::Log(transport::LogLevel::kError, "cannot open the local socket at " +
-                                                    options->socket + ": " + std::strerror(errno));
+    std::string sentence =
+        "cannot open the local socket at " + options->socket + ": " + base::Reason(errno);
+    transport::Log(transport::LogLevel::kError, sentence);
+    if (words.valid()) dprintf(words.get(), "longwire-link: %s\n", sentence.c_str());
     return 1;
   }
   if (options->ready_descriptor >= 0) close(options->ready_descriptor);
+  words.Reset();
   if (opened == LocalSocket::Opened::kOtherLink) return 0;
   socket.Serve();
   return 0;

@@ -1,8 +1,12 @@
 #include "link/server_race.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <utility>
+
+#include "base/reason.h"
+#include "base/start_thread.h"
 
 namespace longwire::link {
 namespace {
@@ -71,7 +75,11 @@ void ServerRace::Connected(size_t place) {
 void ServerRace::Start(size_t place) {
   progress_[place].state = State::kConnecting;
   progress_[place].since = Clock::now();
-  threads_.emplace_back([this, place] { Attempt(place); });
+  if (base::StartThread(&threads_.emplace_back(), [this, place] { Attempt(place); })) return;
+  threads_.pop_back();
+  progress_[place].state = State::kFailed;
+  progress_[place].sentence =
+      contenders_[place]->address().Text() + " was not tried: " + base::ReasonOfNoThread(errno);
 }
 
 void ServerRace::Attempt(size_t place) {

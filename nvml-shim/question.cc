@@ -37,10 +37,7 @@ bool AskServer(const shim::Options& options, wire::ViewReply* reply, std::string
     *sentence = to + *sentence;
     return false;
   }
-  if (!wire::SendMessage(socket.get(), EncodeRequest(options))) {
-    *sentence = to + "the connection was closed";
-    return false;
-  }
+  (void)wire::SendMessage(socket.get(), EncodeRequest(options));  // the reason lies there if closed
   auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
   bool closed = false;
   auto message =

@@ -93,8 +93,13 @@ std::optional<Message> ReceiveMessage(int socket, std::chrono::milliseconds time
   // Also those of an empty packet, or they would stay open.
   if (received >= 0) TakeDescriptors(&header, &message.descriptors);
   // Without descriptors left here, those of the message are lost, not the connection: who expects
-  // some sees that they are missing.
-  if ((header.msg_flags & MSG_CTRUNC) != 0) message.descriptors.clear();
+  // some sees that they are missing (lost_descriptors.h).
+  bool lost = (header.msg_flags & MSG_CTRUNC) != 0;
+  for (const Descriptor& one : message.descriptors) lost |= !one.valid();
+  if (lost) {
+    message.descriptors.clear();
+    message.descriptors.emplace_back();
+  }
   if (received <= 0 || (header.msg_flags & MSG_TRUNC) != 0) {
     if (closed != nullptr) *closed = true;
     return std::nullopt;

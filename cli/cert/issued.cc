@@ -1,10 +1,7 @@
 #include "cli/cert/issued.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <set>
 
 #include "link/certificates/pem_files.h"
@@ -26,11 +23,7 @@ bool RecordIssued(const std::string& folder, const std::string& certificate,
     return false;
   const std::string path =
       FolderOfIssued(folder) + "/" + transport::Describe(parsed.get()).serial + ".crt";
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << certificate;
-  if (file.flush()) return true;
-  *sentence = "cannot write " + path + ": " + std::strerror(errno);
-  return false;
+  return certificates::WriteText(path, certificate, certificates::Readers::kAll, true, sentence);
 }
 
 std::string UsualSignersFolder() {

@@ -6,12 +6,10 @@
 #include <openssl/pem.h>
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <vector>
 
 #include "cli/cert/issued.h"
@@ -117,19 +115,14 @@ bool Sign(X509_CRL* list, const Authority& authority) {
 }
 
 // In the place of the old file at once: daemons watch it.
-bool WriteList(const std::string& path, X509_CRL* list) {
+bool WriteList(const std::string& path, X509_CRL* list, std::string* sentence) {
   std::unique_ptr<BIO, decltype(&BIO_free)> out(BIO_new(BIO_s_mem()), BIO_free);
+  *sentence = "OpenSSL cannot write the list";
   if (out == nullptr || PEM_write_bio_X509_CRL(out.get(), list) != 1) return false;
   char* text = nullptr;
   long length = BIO_get_mem_data(out.get(), &text);
-  const std::string next = path + ".new";
-  unlink(next.c_str());
-  std::ofstream file(next, std::ios::binary);
-  file.write(text, length);
-  file.close();
-  std::error_code error;
-  std::filesystem::permissions(next, std::filesystem::perms(0644), error);
-  return file.good() && !error && rename(next.c_str(), path.c_str()) == 0;
+  return certificates::WriteText(path, std::string(text, static_cast<size_t>(length)),
+                                 certificates::Readers::kAll, true, sentence);
 }
 
 using Certificates = std::vector<transport::CertificatePointer>;
@@ -188,9 +181,8 @@ int Revoke(const RevokeWish& wish) {
     changed |= !before;
     said += it + (before ? " was revoked before\n" : " is revoked\n");
   }
-  if (changed && (!Sign(list.get(), authority) || !WriteList(ListPath(folder), list.get()))) {
-    return Fail("cannot write " + ListPath(folder));
-  }
+  if (changed && !Sign(list.get(), authority)) return Fail("OpenSSL cannot sign the list");
+  if (changed && !WriteList(ListPath(folder), list.get(), &sentence)) return Fail(sentence);
   ERR_clear_error();
   std::printf(
       "%s%s: the list of revoked certificates\n"

@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,6 +13,7 @@
 #include <utility>
 
 #include "base/environment.h"
+#include "base/reason.h"
 #include "cli/options.h"
 #include "cli/text.h"
 #include "link/certificates/certificate.h"
@@ -163,7 +163,7 @@ std::string SocketOf(const Wish& wish) {
 bool Ask(const std::string& path, const InviteRequest& request, InviteAnswer* answer) {
   wire::Descriptor socket = wire::ConnectLocal(path);
   if (!socket.valid()) {
-    Fail("no signer answers at " + path + ": " + std::strerror(errno) +
+    Fail("no signer answers at " + path + ": " + base::Reason(errno) +
          "; start it: systemctl start longwire-signer (deploy/README.md says what it needs), or "
          "longwire-signer by hand");
     return false;

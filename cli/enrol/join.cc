@@ -5,11 +5,11 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <string>
 
 #include "base/environment.h"
+#include "base/reason.h"
 #include "cli/enrol/signer_file.h"
 #include "cli/options.h"
 #include "cli/text.h"
@@ -95,7 +95,7 @@ bool ParseWish(const Arguments& arguments, Wish* wish) {
 bool CanWrite(const Wish& wish, const Files& files, std::string* sentence) {
   if (!certificates::MakeFolder(wish.folder, sentence)) return false;
   if (access(wish.folder.c_str(), W_OK | X_OK) != 0) {
-    *sentence = "cannot write to " + wish.folder + ": " + std::strerror(errno);
+    *sentence = "cannot write to " + wish.folder + ": " + base::Reason(errno);
     return false;
   }
   for (const std::string& path :

@@ -6,9 +6,10 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <thread>
 
 #include "base/environment.h"
+#include "base/reason.h"
+#include "client-shim/connect/link_words.h"
 #include "wire/descriptors.h"
 
 namespace longwire::shim {
@@ -32,7 +33,7 @@ std::string TextOf(const std::string& path) {
 // True if it is a folder of this user that nobody else can write to; it is created if needed.
 bool IsTrustedFolder(const std::string& path, std::string* sentence) {
   if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
-    *sentence = path + " cannot be made: " + strerror(errno) +
+    *sentence = path + " cannot be made: " + base::Reason(errno) +
                 "; set LONGWIRE_RUNTIME_DIR to a folder of this user alone";
     return false;
   }
@@ -43,9 +44,15 @@ bool IsTrustedFolder(const std::string& path, std::string* sentence) {
     return false;
   }
   if (access(path.c_str(), W_OK | X_OK) == 0) return true;
-  *sentence = path + " cannot be written to: " + strerror(errno) +
+  *sentence = path + " cannot be written to: " + base::Reason(errno) +
               "; set LONGWIRE_RUNTIME_DIR to a folder of this user alone";
   return false;
+}
+
+// Whether an attempt to connect failed for want of a link. One that is starting, or full, may
+// answer later.
+bool IsMissing(int error) {
+  return error == ENOENT || error == ECONNREFUSED || error == EAGAIN || error == EINTR;
 }
 
 }  // namespace
@@ -76,19 +83,28 @@ wire::Descriptor ConnectToServer(const Options& options,
   if (IsLocal(options)) {
     std::string path = options.server.substr(strlen(kLocal));
     wire::Descriptor socket = wire::ConnectLocal(path);
-    if (!socket.valid()) *sentence = "nobody answers at " + path + ": " + strerror(errno);
+    if (!socket.valid()) *sentence = "nobody answers at " + path + ": " + base::Reason(errno);
     return socket;
   }
   std::string path = LinkSocketPath(options, sentence);
   if (path.empty()) return {};
   wire::Descriptor socket = wire::ConnectLocal(path);
   if (socket.valid()) return socket;
-  if (!StartLink(options, path, sentence)) return {};
-  while (!socket.valid() && std::chrono::steady_clock::now() < deadline) {
-    std::this_thread::sleep_for(kConnectPause);
-    socket = wire::ConnectLocal(path);
+  if (!IsMissing(errno)) {
+    *sentence = "cannot connect to longwire-link at " + path + ": " + base::Reason(errno);
+    return {};
   }
-  if (!socket.valid()) *sentence = "longwire-link did not start (socket " + path + ")";
+  LinkWords words;
+  if (!StartLink(options, path, words.Open(), sentence)) return {};
+  words.CloseOtherEnd();
+  for (bool starts = true; starts && std::chrono::steady_clock::now() < deadline;) {
+    starts = words.Wait(kConnectPause);
+    socket = wire::ConnectLocal(path);
+    if (socket.valid()) return socket;
+    starts &= IsMissing(errno);
+  }
+  *sentence = "longwire-link did not start (socket " + path + "): ";
+  *sentence += IsMissing(errno) ? words.Sentence() : base::Reason(errno);
   return socket;
 }
 

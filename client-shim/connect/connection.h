@@ -23,8 +23,8 @@ wire::Descriptor ConnectToServer(const Options& options,
 // folder cannot be trusted.
 std::string LinkSocketPath(const Options& options, std::string* sentence);
 
-// Starts `longwire-link`, not as a child of the program: its wait() never returns the link. False
-// if it cannot be started.
-bool StartLink(const Options& options, const std::string& socket, std::string* sentence);
+// Starts `longwire-link`, not as a child of the program: its wait() never returns the link. Until
+// it serves, its standard error is `words`, unless that is -1. False if it cannot be started.
+bool StartLink(const Options& options, const std::string& socket, int words, std::string* sentence);
 
 }  // namespace longwire::shim

@@ -3,15 +3,18 @@
 #include <limits.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
 
 #include "base/environment.h"
+#include "base/reason.h"
 #include "client-shim/connect/check_reply.h"
 #include "client-shim/connect/connection.h"
 #include "longwire/call_ids.h"
 #include "wire/driver_variables.h"
+#include "wire/lost_descriptors.h"
 #include "wire/switches.h"
 
 namespace longwire::shim {
@@ -88,6 +91,10 @@ bool TakeReply(const wire::OpenRequest& request, wire::Message& message, Session
   }
   size_t rings = 2 * (size_t{1} + parts->reply.lanes);
   size_t segments = parts->reply.segment_bytes != 0 ? 1 : 0;
+  if (wire::LostDescriptors(message)) {
+    *sentence = "the session's rings cannot be taken: " + base::Reason(EMFILE);
+    return false;
+  }
   if (message.descriptors.size() != rings + segments) {
     *sentence = "the server opened a session without its rings";
     return false;
@@ -98,7 +105,8 @@ bool TakeReply(const wire::OpenRequest& request, wire::Message& message, Session
     rings.up = wire::RingMemory::Map(message.descriptors[i].Release());
     rings.down = wire::RingMemory::Map(message.descriptors[i + 1].Release());
     if (!IsRing(rings.up.get()) || !IsRing(rings.down.get())) {
-      *sentence = "the server's rings cannot be mapped; is there a limit on addresses (ulimit -v)?";
+      *sentence = "the server's rings cannot be mapped: " + base::Reason(errno) +
+                  "; is there a limit on addresses (ulimit -v)?";
       return false;
     }
     parts->lanes.push_back(std::move(rings));
@@ -123,10 +131,8 @@ bool OpenSession(const Options& options, const std::vector<wire::Window>& window
   const wire::OpenRequest request = MakeRequest(options, windows);
   wire::Writer writer;
   request.Encode(writer);
-  if (!wire::SendMessage(socket.get(), writer.span())) {
-    *sentence = to + "the connection was closed";
-    return false;
-  }
+  // Who refuses at once may have closed it by now; the reason lies there.
+  (void)wire::SendMessage(socket.get(), writer.span());
   auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
   bool closed = false;
   auto message = wire::ReceiveMessage(socket.get(), std::max(left, kLeastWait), &closed);

@@ -3,11 +3,13 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <vector>
 
 #include "base/environment.h"
 #include "base/mutex.h"
+#include "base/reason.h"
 #include "client-shim/connect/open_session.h"
 #include "client-shim/connect/options.h"
 #include "client-shim/connect/visible_devices.h"
@@ -148,7 +150,10 @@ CUresult Adopt(SessionParts parts) {
   MakeDevices(session->opened(), visible.chosen);
   session->CallAtEnd(&FailAllHostFunctions);
   AdoptSession(session);
-  if (!session->Start()) return CUDA_ERROR_OPERATING_SYSTEM;
+  if (!session->Start()) {
+    Say("the session cannot be used: %s", base::ReasonOfNoThread(errno).c_str());
+    return CUDA_ERROR_OPERATING_SYSTEM;
+  }
   ReturnUnseenMemory(session->opened());
   pthread_atfork(nullptr, nullptr, OnForkInChild);
   atexit(OnExit);

@@ -13,6 +13,7 @@
 #include <memory>
 
 #include "base/environment.h"
+#include "base/reason.h"
 #include "client-shim/connect/connection.h"
 #include "wire/descriptors.h"
 
@@ -25,6 +26,8 @@ struct Launch {
   char* const* arguments;
   char* const* environment;
   std::byte* inner_stack_top;
+  int words;      // becomes its standard error
+  int error = 0;  // why it could not be started
 };
 
 // From here to exec only system calls: the memory is the parent's.
@@ -40,17 +43,19 @@ int ExecLink(void* argument) {
   }
   sigprocmask(SIG_SETMASK, &none, nullptr);
   wire::SilenceStandardDescriptors();
+  if (launch->words >= 0) syscall(SYS_dup3, launch->words, STDERR_FILENO, 0);
   constexpr unsigned kCloseOnExec = 1 << 2;  // CLOSE_RANGE_CLOEXEC
   syscall(SYS_close_range, 3u, ~0u, kCloseOnExec);
-  if (chdir("/") != 0) _exit(127);
-  execve(launch->arguments[0], launch->arguments, launch->environment);
+  if (chdir("/") == 0) execve(launch->arguments[0], launch->arguments, launch->environment);
+  launch->error = errno;
   _exit(127);
 }
 
 int Between(void* argument) {
   auto* launch = static_cast<Launch*>(argument);
   setsid();
-  clone(ExecLink, launch->inner_stack_top, CLONE_VM | CLONE_VFORK | SIGCHLD, argument);
+  int child = clone(ExecLink, launch->inner_stack_top, CLONE_VM | CLONE_VFORK | SIGCHLD, argument);
+  if (child < 0) launch->error = errno;
   _exit(0);
 }
 
@@ -68,21 +73,22 @@ std::string LinkBinary(const Options& options) {
 
 }  // namespace
 
-bool StartLink(const Options& options, const std::string& socket, std::string* sentence) {
+bool StartLink(const Options& options, const std::string& socket, int words,
+               std::string* sentence) {
   std::string binary = LinkBinary(options);
   if (access(binary.c_str(), X_OK) != 0) {
-    *sentence = binary + " cannot be started: " + strerror(errno) +
+    *sentence = binary + " cannot be started: " + base::Reason(errno) +
                 "; set LONGWIRE_LINK to the longwire-link to use";
     return false;
   }
-  std::vector<std::string> words = {binary, "--server",      options.server,     "--socket",
-                                    socket, "--compression", options.compression};
+  std::vector<std::string> line = {binary, "--server",      options.server,     "--socket",
+                                   socket, "--compression", options.compression};
   const wire::IdentityFiles& files = options.identity;
-  if (!files.certificate.empty()) words.insert(words.end(), {"--cert", files.certificate});
-  if (!files.key.empty()) words.insert(words.end(), {"--key", files.key});
-  if (!files.authority.empty()) words.insert(words.end(), {"--ca", files.authority});
+  if (!files.certificate.empty()) line.insert(line.end(), {"--cert", files.certificate});
+  if (!files.key.empty()) line.insert(line.end(), {"--key", files.key});
+  if (!files.authority.empty()) line.insert(line.end(), {"--ca", files.authority});
   std::vector<char*> arguments;
-  for (std::string& word : words) arguments.push_back(word.data());
+  for (std::string& word : line) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   std::vector<char*> environment;
   for (char** variable = environ; *variable != nullptr; ++variable) {
@@ -92,18 +98,21 @@ bool StartLink(const Options& options, const std::string& socket, std::string* s
   environment.push_back(nullptr);
 
   auto stacks = std::make_unique<std::byte[]>(2 * kCloneStack);
-  Launch launch{arguments.data(), environment.data(), stacks.get() + kCloneStack};
+  Launch launch{arguments.data(), environment.data(), stacks.get() + kCloneStack, words};
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   int child = clone(Between, stacks.get() + 2 * kCloneStack, CLONE_VM | CLONE_VFORK, &launch);
+  int clone_error = errno;
   if (child > 0) {
     while (waitpid(child, nullptr, __WCLONE) < 0 && errno == EINTR) {
     }
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (child < 0) *sentence = std::string("longwire-link cannot be started: ") + strerror(errno);
-  return child > 0;
+  if (child > 0 && launch.error == 0) return true;
+  int error = child > 0 ? launch.error : clone_error;
+  *sentence = binary + " cannot be started: " + base::ReasonOfNoThread(error);
+  return false;
 }
 
 }  // namespace longwire::shim

@@ -1,9 +1,11 @@
 #include "client-shim/session/lanes.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstring>
 
+#include "base/reason.h"
 #include "client-shim/connect/options.h"
 #include "client-shim/session/session.h"
 #include "client-shim/session/uploads.h"
@@ -37,7 +39,10 @@ bool Lanes::Carries(uint64_t bytes) const {
 
 bool Lanes::Open() {
   std::call_once(once_, [this] { open_.store(Start()); });
-  if (!open_.load()) session_.End(CUDA_ERROR_OPERATING_SYSTEM, "no threads for copies are left");
+  if (!open_.load()) {
+    session_.End(CUDA_ERROR_OPERATING_SYSTEM,
+                 "no large copies can be made: " + base::ReasonOfNoThread(EAGAIN));
+  }
   return open_.load();
 }
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <memory>
 
 namespace longwire::shim {
@@ -71,10 +72,12 @@ bool StartThread(const char* name, void (*body)(void*), void* argument) {
   pthread_sigmask(SIG_SETMASK, &all, &before);
   auto start = std::make_unique<Start>(Start{name, body, argument});
   pthread_t thread;
-  bool started = pthread_create(&thread, &attributes, RunThread, start.get()) == 0;
+  const int error = pthread_create(&thread, &attributes, RunThread, start.get());
+  bool started = error == 0;
   if (started) static_cast<void>(start.release());  // RunThread has it
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   pthread_attr_destroy(&attributes);
+  if (!started) errno = error;
   return started;
 }
 

@@ -7,10 +7,12 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <fstream>
+#include <span>
 
 #include "base/environment.h"
+#include "base/read_write.h"
+#include "base/reason.h"
 #include "wire/socket.h"
 
 namespace longwire::certificates {
@@ -20,14 +22,21 @@ constexpr mode_t kForOwner = 0600;
 constexpr mode_t kForAll = 0644;
 constexpr size_t kMaxBytes = 1 << 20;
 
-std::string Because(const std::string& what) { return what + ": " + std::strerror(errno); }
+std::string Because(const std::string& what) { return what + ": " + base::Reason(errno); }
 
+// All of it or nothing.
 bool WriteNew(const std::string& path, const std::string& text, mode_t mode) {
   wire::Descriptor file(
       open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode));
-  return file.valid() && fchmod(file.get(), mode) == 0 &&
-         write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
-         fsync(file.get()) == 0;
+  if (!file.valid()) return false;
+  if (fchmod(file.get(), mode) == 0 && base::WriteAll(file.get(), std::as_bytes(std::span(text))) &&
+      fsync(file.get()) == 0) {
+    return true;
+  }
+  const int reason = errno;
+  unlink(path.c_str());
+  errno = reason;
+  return false;
 }
 
 // systemd opens a credential to its service by an access list, whose mask shows as the group's
@@ -45,8 +54,12 @@ bool WriteText(const std::string& path, const std::string& text, Readers readers
   // A replaced file changes at once: whoever reads it meanwhile sees the old or the new one.
   std::string place = replace ? path + ".new" : path;
   if (replace) unlink(place.c_str());
-  bool good = WriteNew(place, text, mode) && (!replace || rename(place.c_str(), path.c_str()) == 0);
-  if (good) return true;
+  if (WriteNew(place, text, mode)) {
+    if (!replace || rename(place.c_str(), path.c_str()) == 0) return true;
+    const int reason = errno;
+    unlink(place.c_str());
+    errno = reason;
+  }
   *sentence = errno == EEXIST ? path + " is there already; --force replaces it"
                               : Because("cannot write " + path);
   return false;

@@ -6,7 +6,8 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
+
+#include "base/reason.h"
 
 namespace longwire::transport {
 namespace {
@@ -82,7 +83,7 @@ std::vector<wire::Descriptor> ListenTcp(const Address& address, int backlog,
   }
   freeaddrinfo(found);
   if (!sockets.empty()) return sockets;
-  *sentence = "cannot listen at " + address.Text() + ": " + std::strerror(error) +
+  *sentence = "cannot listen at " + address.Text() + ": " + base::Reason(error) +
               (error == EADDRINUSE ? "; is another " + program + " running there?" : "");
   return sockets;
 }
@@ -92,8 +93,10 @@ wire::Descriptor AcceptTcp(int listener, sockaddr_storage* from) {
   wire::Descriptor socket(
       accept4(listener, reinterpret_cast<sockaddr*>(from), &length, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (socket.valid()) return socket;
-  const bool gone = errno == EAGAIN || errno == ECONNABORTED || errno == EINTR;
+  const int error = errno;
+  const bool gone = error == EAGAIN || error == ECONNABORTED || error == EINTR;
   if (!gone) usleep(kPauseMicroseconds);
+  errno = gone ? 0 : error;
   return socket;
 }
 

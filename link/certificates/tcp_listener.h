@@ -21,8 +21,8 @@ Address BoundAddress(int socket);
 std::vector<wire::Descriptor> ListenTcp(const Address& address, int backlog,
                                         const std::string& program, std::string* sentence);
 
-// The next connection, which does not wait, and where it is from; invalid if there is none. Pauses
-// a moment when the process lacks descriptors.
+// The next connection, which does not wait, and where it is from; invalid if there is none, with
+// errno 0, or if the process lacks descriptors: then after a pause.
 wire::Descriptor AcceptTcp(int listener, sockaddr_storage* from);
 
 }  // namespace longwire::transport

@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/start_thread.h"
 #include "link/transport/codes.h"
 #include "link/transport/spinning.h"
 #include "wire/rings/spinning.h"
@@ -42,7 +43,8 @@ StreamPump::StreamPump(MessageStream& stream, RelayEnd& relay, TrafficCounters& 
       relay_(relay) {}
 
 StreamPump::Outcome StreamPump::Run() {
-  std::thread sleeper([this] { Sleeper(); });
+  std::thread sleeper;
+  polls_ring_ = !base::StartThread(&sleeper, [this] { Sleeper(); });
   stream_.StartRead();
   std::optional<SpinPermit> permit;
   auto moved_at = Clock::now();
@@ -86,7 +88,7 @@ StreamPump::Outcome StreamPump::Run() {
   }
   changed_.NotifyAll();
   relay_.outgoing_memory().PokeConsumer();
-  sleeper.join();
+  if (sleeper.joinable()) sleeper.join();
   return *outcome_;
 }
 
@@ -172,7 +174,8 @@ void StreamPump::ReadOn() {
 
 StreamPump::Event StreamPump::Sleep() {
   wire::Deadline deadline = std::min(stop_deadline_, wire::Deadline::max());
-  if (relay_.AckMayBecomeDue()) deadline = std::min(deadline, Clock::now() + kAckLook);
+  if (relay_.AckMayBecomeDue() || polls_ring_)
+    deadline = std::min(deadline, Clock::now() + kAckLook);
   bool may_rest = MayRest();
   if (may_rest) deadline = std::min(deadline, message_at_ + kRestAfter);
   bool useful = false;

@@ -115,7 +115,8 @@ class StreamPump {
   std::array<wire::SpinPrediction, 2> waits_{wire::SpinPrediction(wire::AllowedCores()),
                                              wire::SpinPrediction(wire::AllowedCores())};
   Awaited awaited_ = kThisEnd;
-  bool read_due_ = false;  // a message was taken, the next read has not started
+  bool polls_ring_ = false;  // no thread could be started that sleeps on the ring
+  bool read_due_ = false;    // a message was taken, the next read has not started
   std::chrono::steady_clock::time_point message_at_;  // the last message received or sent
   bool rested_ = true;                                // since message_at_
   HeapUser heap_user_;

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 
+#include "base/reason.h"
 #include "wire/socket.h"
 
 namespace longwire::transport {
@@ -25,7 +25,7 @@ bool ReadPem(const std::string& path, Secrecy secrecy, std::string* text, std::s
   wire::Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat status {};
   if (!file.valid() || fstat(file.get(), &status) != 0) {
-    *sentence = "cannot read " + path + ": " + std::strerror(errno);
+    *sentence = "cannot read " + path + ": " + base::Reason(errno);
     return false;
   }
   if (secrecy == Secrecy::kPrivate && (status.st_mode & 077) != 0) {

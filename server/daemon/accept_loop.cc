@@ -1,6 +1,11 @@
 #include "server/daemon/accept_loop.h"
 
+#include <cerrno>
+
+#include "base/reason.h"
+#include "base/start_thread.h"
 #include "link/transport/grpc_setup.h"
+#include "link/transport/log.h"
 #include "link/transport/spinning.h"
 #include "server/config/config.h"
 #include "server/daemon/handshakes.h"
@@ -144,14 +149,26 @@ bool AcceptLoop::Spawn(std::function<void()> work) {
     if (stopping_.load()) return false;
     ++threads_;
   }
-  std::thread([this, work = std::move(work)]() mutable {
+  std::thread thread;
+  bool started = base::StartThread(&thread, [this, work = std::move(work)]() mutable {
     work();
     work = nullptr;  // release its objects before it counts as ended
-    base::MutexLock lock(mutex_);
-    --threads_;
-    fewer_.NotifyAll();
-  }).detach();
-  return true;
+    CountEnded();
+  });
+  if (started) {
+    thread.detach();
+    return true;
+  }
+  transport::Log(transport::LogLevel::kError,
+                 "a call is not served: " + base::ReasonOfNoThread(errno));
+  CountEnded();
+  return false;
+}
+
+void AcceptLoop::CountEnded() {
+  base::MutexLock lock(mutex_);
+  --threads_;
+  fewer_.NotifyAll();
 }
 
 void AcceptLoop::Detached(const Peer& peer) {

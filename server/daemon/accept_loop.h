@@ -65,6 +65,8 @@ class AcceptLoop {
   // Runs `work` on a new thread; false when the daemon stops. The caller bounds their number
   // (server/admission/entrance.h).
   bool Spawn(std::function<void()> work);
+  // A thread of Spawn's has ended, or did not start.
+  void CountEnded();
   // A session has a stream on the peer's connection; not any more.
   void Attached(const Peer& peer) { table_.entrance().connections().Attached(peer.address); }
   void Detached(const Peer& peer);

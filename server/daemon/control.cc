@@ -7,10 +7,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <span>
 #include <vector>
 
+#include "base/reason.h"
 #include "link/transport/log.h"
 #include "server/daemon/settings/paths.h"
 
@@ -70,7 +70,7 @@ bool Control::Start(const std::string& path, std::string* sentence, const std::s
   path_ = path;
   listener_ = wire::ListenLocal(path, kForOwner);
   if (!listener_.valid()) {
-    *sentence = "cannot listen at " + path + ": " + std::strerror(errno);
+    *sentence = "cannot listen at " + path + ": " + base::Reason(errno);
     return false;
   }
   OpenToGroup(group);
@@ -91,7 +91,7 @@ void Control::OpenToGroup(const std::string& group) {
   bool given = chown(path_.c_str(), static_cast<uid_t>(-1), *group_) == 0;
   if (chmod(path_.c_str(), given ? kForGroup : kForKnown) == 0) return;
   Log(LogLevel::kWarning,
-      "the group " + group + " cannot use " + path_ + ": " + std::strerror(errno));
+      "the group " + group + " cannot use " + path_ + ": " + base::Reason(errno));
 }
 
 bool Control::IsAllowed(int socket, const wire::Credentials& peer) const {

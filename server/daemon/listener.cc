@@ -5,8 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <iterator>
+#include <utility>
 
+#include "base/reason.h"
 #include "link/certificates/tcp_listener.h"
 #include "link/transport/log.h"
 
@@ -51,7 +54,14 @@ void Listener::Start(Speech speech, admission::Connections& connections, Accepte
 void Listener::Accept(int listener) {
   sockaddr_storage storage{};
   wire::Descriptor socket = transport::AcceptTcp(listener, &storage);
-  if (!socket.valid()) return;
+  if (!socket.valid()) {
+    const int error = errno;
+    if (error != 0 && std::exchange(accept_error_, error) != error) {
+      Log(LogLevel::kError, "no connection can be accepted: " + base::Reason(error));
+    }
+    return;
+  }
+  accept_error_ = 0;
   std::string from = transport::AddressOf(storage).Text();
   if (!connections_->Arrived(socket.get(), from, Clock::now())) {
     Log(LogLevel::kWarning, {.peer = from},

@@ -58,6 +58,7 @@ class Listener {
   Speech speech_ = Speech::kTls;
   Accepted accepted_;
   std::list<Arrival> arrivals_;
+  int accept_error_ = 0;  // why the last connection could not be accepted
   std::thread thread_;
 };
 

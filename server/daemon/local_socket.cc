@@ -7,10 +7,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <map>
+#include <utility>
 
 #include "base/poll_set.h"
+#include "base/reason.h"
+#include "base/start_thread.h"
 #include "link/transport/codes.h"
 #include "link/transport/log.h"
 #include "server/daemon/sessions/view.h"
@@ -40,10 +42,10 @@ mode_t ModeFor(const config::Config& config) {
   return NamesOtherUsers(config, geteuid()) ? 0666 : 0600;
 }
 
-void RefuseAtOnce(const wire::Descriptor& socket) {
+void RefuseAtOnce(const wire::Descriptor& socket, const std::string& sentence) {
   wire::OpenReply reply;
   reply.code = transport::kDeviceUnavailable;
-  reply.sentence = "this user opens too many sessions at once; try again in a few seconds";
+  reply.sentence = sentence;
   wire::Writer writer;
   reply.Encode(writer);
   wire::SendMessage(socket.get(), writer.span());
@@ -65,7 +67,7 @@ bool LocalSocket::Start(const std::string& path, std::string* sentence) {
   }
   listener_ = wire::ListenLocal(path, ModeFor(*table_.config()));
   if (!listener_.valid()) {
-    *sentence = "cannot open the local socket at " + path + ": " + std::strerror(errno);
+    *sentence = "cannot open the local socket at " + path + ": " + base::Reason(errno);
     return false;
   }
   fcntl(listener_.get(), F_SETFL, O_NONBLOCK);
@@ -76,7 +78,7 @@ bool LocalSocket::Start(const std::string& path, std::string* sentence) {
 
 void LocalSocket::SetMode(const config::Config& config) {
   if (!listener_.valid() || chmod(path_.c_str(), ModeFor(config)) == 0) return;
-  Log(LogLevel::kError, "cannot change who may connect to " + path_ + ": " + std::strerror(errno));
+  Log(LogLevel::kError, "cannot change who may connect to " + path_ + ": " + base::Reason(errno));
 }
 
 void LocalSocket::Loop() {
@@ -100,7 +102,13 @@ bool LocalSocket::AcceptAll() {
   for (int i = 0; i < kAcceptedAtOnce; ++i) {
     wire::Descriptor socket = wire::AcceptLocal(listener_.get());
     // Without an error of its own: most likely out of descriptors, wait instead of spinning.
-    if (!socket.valid()) return refused || (errno != EAGAIN && errno != ECONNABORTED);
+    if (!socket.valid()) {
+      const int error = errno == EAGAIN || errno == ECONNABORTED ? 0 : errno;
+      if (std::exchange(accept_error_, error) != error && error != 0) {
+        Log(LogLevel::kError, "no program at " + path_ + " is served: " + base::Reason(error));
+      }
+      return refused || error != 0;
+    }
     if (Keep(std::move(socket))) continue;
     refused = true;
     table_.entrance().CountLocalClosed();
@@ -149,18 +157,33 @@ void LocalSocket::TakeRequests(const base::PollSet& set) {
 
 void LocalSocket::Begin(Waiting& waiting) {
   auto share = table_.entrance().EnterCall(std::string(kUidPrefix) + std::to_string(waiting.uid));
-  if (!share) return RefuseAtOnce(waiting.socket);
+  if (!share) {
+    return RefuseAtOnce(waiting.socket,
+                        "this user opens too many sessions at once; try again in a few seconds");
+  }
   {
     base::MutexLock lock(mutex_);
     ++clients_;
   }
-  std::thread([this, socket = std::move(waiting.socket), uid = waiting.uid,
-               share = std::move(*share)]() mutable {
-    Serve(std::move(socket), uid, std::move(share));
-    base::MutexLock lock(mutex_);
-    --clients_;
-    fewer_.NotifyAll();
-  }).detach();
+  // What the thread takes with it is here if there is none.
+  auto socket = std::make_shared<wire::Descriptor>(std::move(waiting.socket));
+  std::thread thread;
+  bool started = base::StartThread(
+      &thread, [this, socket, uid = waiting.uid, share = std::move(*share)]() mutable {
+        Serve(std::move(*socket), uid, std::move(share));
+        CountEnded();
+      });
+  if (started) return thread.detach();
+  std::string sentence = "the server cannot serve a session: " + base::ReasonOfNoThread(errno);
+  Log(LogLevel::kError, sentence);
+  RefuseAtOnce(*socket, sentence);
+  CountEnded();
+}
+
+void LocalSocket::CountEnded() {
+  base::MutexLock lock(mutex_);
+  --clients_;
+  fewer_.NotifyAll();
 }
 
 void LocalSocket::Serve(wire::Descriptor socket, uid_t uid, admission::Capacity::Share opening) {

@@ -48,11 +48,13 @@ class LocalSocket {
   bool Keep(wire::Descriptor socket);
   void TakeRequests(const base::PollSet& set);
   void Begin(Waiting& waiting);
+  void CountEnded();
   void Serve(wire::Descriptor socket, uid_t uid, admission::Capacity::Share opening);
 
   SessionTable& table_;
   std::string path_;
   wire::Descriptor listener_;
+  int accept_error_ = 0;  // why no program could be accepted
   std::thread thread_;
   std::atomic<bool> stopping_{false};
   std::list<Waiting> waiting_;  // used by Loop's thread; the oldest first

@@ -4,9 +4,11 @@
 #include <sys/file.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 
+#include "base/reason.h"
 #include "link/transport/grpc_setup.h"
 #include "link/transport/log.h"
 #include "server/daemon/accept_loop.h"
@@ -40,9 +42,14 @@ constexpr std::chrono::milliseconds kEndLook{50};
 
 // A warden's workers belong to one daemon: a second would take them over and end them. One that is
 // ending is waited for, unless one of `signals` says that this one shall end, too.
-wire::Descriptor LockWarden(const std::string& socket, const sigset_t& signals) {
-  wire::Descriptor file(
-      open((socket + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR));
+wire::Descriptor LockWarden(const std::string& socket, const sigset_t& signals,
+                            std::string* sentence) {
+  const std::string path = socket + ".lock";
+  wire::Descriptor file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR));
+  *sentence = "cannot lock " + path + ": " + base::Reason(errno);
+  if (!file.valid()) return file;
+  *sentence = "another longwired uses the warden at " + socket +
+              " and does not end; give this one its own by --warden";
   auto deadline = std::chrono::steady_clock::now() + kEndPatience;
   timespec look{0, std::chrono::nanoseconds(kEndLook).count()};
   bool said = false;
@@ -144,10 +151,9 @@ int Serve(config::LiveConfig& live, Reloader& reloader, const sigset_t& signals)
     Log(LogLevel::kError, sentence);
     return 1;
   }
-  wire::Descriptor lock = LockWarden(first->warden(), signals);
+  wire::Descriptor lock = LockWarden(first->warden(), signals, &sentence);
   if (!lock.valid()) {
-    Log(LogLevel::kError, "another longwired uses the warden at " + first->warden() +
-                              " and does not end; give this one its own by --warden");
+    Log(LogLevel::kError, sentence);
     return 1;
   }
   SessionTable table(live);
@@ -219,6 +225,7 @@ sigset_t BlockSignals() {
 
 int Main(int count, char** arguments) {
   wire::OpenStandardDescriptors();
+  base::SayWhyTerminated("longwired");
   Refusal refusal;
   std::optional<CommandLine> command_line = ParseCommandLine(count, arguments, &refusal);
   if (!command_line) {

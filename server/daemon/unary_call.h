@@ -72,7 +72,11 @@ class UnaryCall : public std::enable_shared_from_this<UnaryCall<Request, Reply>>
     auto held = std::make_shared<admission::Capacity::Share>(std::move(*share));
     bool spawned = loop_.Spawn(
         [self = this->shared_from_this(), held, peer = std::move(peer)] { self->Handle(peer); });
-    if (!spawned) Refuse(grpc::StatusCode::UNAVAILABLE, "the server shuts down");
+    if (spawned) return;
+    if (loop_.stopping()) return Refuse(grpc::StatusCode::UNAVAILABLE, "the server shuts down");
+    Refuse(grpc::StatusCode::RESOURCE_EXHAUSTED,
+           "the server's host starts no more threads; its administrator can raise TasksMax= of "
+           "longwired.service");
   }
   void OnDone(bool) { cancelled_.store(context_.IsCancelled()); }
   void OnFinished(bool) {}

@@ -7,10 +7,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <system_error>
 
+#include "base/reason.h"
 #include "server/images/sealed_memory.h"
 #include "wire/guards.h"
 
@@ -64,18 +64,24 @@ bool ImageFiles::Open(std::string* sentence) {
     if (!problem) fs::create_directory(folder_ + part, problem);
   }
   if (problem) {
-    *sentence = "cannot make " + folder_ + ": " + problem.message();
+    *sentence = "cannot make " + folder_ + ": " + base::Reason(problem.value());
     return false;
   }
   lock_.Reset(open((folder_ + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!lock_.valid() || flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
     *sentence = lock_.valid() ? "another longwired uses " + folder_
-                              : "cannot write to " + folder_ + ": " + std::strerror(errno);
+                              : "cannot write to " + folder_ + ": " + base::Reason(errno);
     return false;
   }
   for (const std::string& name : NamesIn(folder_ + "/new"))
     unlink((folder_ + "/new/" + name).c_str());
   return true;
+}
+
+bool ImageFiles::Stands() const {
+  struct stat status {};
+  return fstat(lock_.get(), &status) == 0 && status.st_nlink != 0 &&
+         access((folder_ + "/images").c_str(), F_OK) == 0;
 }
 
 std::string ImageFiles::ImagePath(const wire::Digest& digest) const {
@@ -141,7 +147,9 @@ ImageFiles::Written ImageFiles::Write(const wire::Descriptor& memory, const wire
   if (copied == Copied::kDone && rename(path.c_str(), ImagePath(digest).c_str()) == 0) {
     return Written::kDone;
   }
+  const int reason = errno;
   unlink(path.c_str());
+  errno = reason;
   return Written::kNoRoom;
 }
 

@@ -22,8 +22,12 @@ class ImageFiles {
  public:
   explicit ImageFiles(std::string folder) : folder_(std::move(folder)) {}
 
-  // Makes the folders and takes the lock. False with a sentence.
+  // Makes the folders and takes the lock. False with a sentence. Again when somebody has removed
+  // them; not thread-safe.
   bool Open(std::string* sentence);
+
+  // Whether the folder is the one that was opened, and not removed since.
+  bool Stands() const;
 
   struct Image {
     wire::Digest digest;
@@ -45,6 +49,7 @@ class ImageFiles {
   enum class Written { kDone, kWrongDigest, kNoRoom };
   Written Write(const wire::Descriptor& memory, const wire::Digest& digest, uint64_t bytes,
                 bool write);
+  // After kNoRoom or a false of AddMark: errno says why, after ENOENT the folder was removed.
   bool AddMark(const std::string& tenant, const wire::Digest& digest);
   void RemoveMark(const std::string& tenant, const wire::Digest& digest);
   bool HasImage(const wire::Digest& digest) const;

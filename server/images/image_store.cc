@@ -1,8 +1,10 @@
 #include "server/images/image_store.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <vector>
 
+#include "base/reason.h"
 #include "server/images/sealed_memory.h"
 #include "wire/guards.h"
 #include "wire/limits.h"
@@ -113,8 +115,23 @@ wire::Descriptor ImageStore::Find(const std::string& tenant, const wire::Digest&
   return memory;
 }
 
+// The files of an index whose folder was removed are gone: it starts anew, empty.
+bool ImageStore::HasFolder(std::string* why) {
+  base::MutexLock lock(mutex_);
+  if (files_.Stands()) return true;
+  index_.clear();
+  tenants_.clear();
+  stored_ = 0;
+  return files_.Open(why);
+}
+
 ImageStore::Kept ImageStore::Keep(const std::string& tenant, const wire::Digest& digest,
-                                  uint64_t bytes, const wire::Descriptor& memory) {
+                                  uint64_t bytes, const wire::Descriptor& memory,
+                                  std::string* why) {
+  std::string sentence;
+  if (why == nullptr) why = &sentence;
+  if (!HasFolder(why)) return Kept::kNoRoom;
+  *why = "the cache holds as much as module_cache.size allows";
   if (!IsName(tenant) || bytes == 0 || bytes > wire::kMaxImageBytes || !IsSealed(memory, bytes)) {
     return Kept::kRefused;
   }
@@ -133,6 +150,7 @@ ImageStore::Kept ImageStore::Keep(const std::string& tenant, const wire::Digest&
   // Also when the bytes are there already: the digest alone is no proof of having them.
   ImageFiles::Written written = files_.Write(memory, digest, bytes, is_new);
   bool done = written == ImageFiles::Written::kDone && files_.AddMark(tenant, digest);
+  if (!done) *why = base::Reason(errno);
   base::MutexLock lock(mutex_);
   if (is_new) arriving_ -= bytes;
   auto found = index_.find(digest);

@@ -53,8 +53,9 @@ class ImageStore {
 
   // Stores an image that the tenant has uploaded: `bytes` of sealed memory.
   enum class Kept { kDone, kRefused, kNoRoom };
+  // With kNoRoom `why`, unless that is nullptr, is a sentence.
   Kept Keep(const std::string& tenant, const wire::Digest& digest, uint64_t bytes,
-            const wire::Descriptor& memory);
+            const wire::Descriptor& memory, std::string* why = nullptr);
 
   Figures figures();
 
@@ -73,6 +74,8 @@ class ImageStore {
 
   explicit ImageStore(const Options& options) : options_(options), files_(options.folder) {}
   void ReadIndex();
+  // Makes it again if somebody has removed it.
+  bool HasFolder(std::string* why);
   void Use(Index::iterator image, const std::string& tenant) LONGWIRE_REQUIRES(mutex_);
   Index::iterator KnownTo(const std::string& tenant, const wire::Digest& digest, uint64_t bytes)
       LONGWIRE_REQUIRES(mutex_);

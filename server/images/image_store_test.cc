@@ -213,8 +213,16 @@ TEST_F(ImageStoreTest, AFolderThatGoesAwayLosesNothing) {
   EXPECT_EQ(Keep("a", "kernels"), Kept::kDone);
   fs::remove_all(folder_ + "/modules");
   EXPECT_EQ(Find("a", "kernels"), "unknown");
-  EXPECT_EQ(Keep("a", "kernels"), Kept::kNoRoom);
-  EXPECT_EQ(store_->figures().bytes, 0u);
+  EXPECT_EQ(Keep("a", "kernels"), Kept::kDone);
+  EXPECT_EQ(Find("a", "kernels"), "kernels");
+  EXPECT_EQ(store_->figures().bytes, 7u);
+  std::string sentence;
+  EXPECT_EQ(ImageStore::Open({folder_ + "/modules", 1 << 20}, &sentence), nullptr);
+  // Where it cannot be made again, the reason is said.
+  fs::remove_all(folder_ + "/modules");
+  std::ofstream(folder_ + "/modules") << "a file";
+  EXPECT_EQ(store_->Keep("a", DigestOf("more"), 4, Sealed("more"), &sentence), Kept::kNoRoom);
+  EXPECT_NE(sentence.find("/modules: "), std::string::npos) << sentence;
 }
 
 // Two tenants, more images than fit, everybody at once: nobody ever gets wrong bytes.

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "base/reason.h"
 #include "server/driver/process_options.h"
 #include "server/keeper/chosen_device.h"
 #include "server/keeper/greeting.h"
@@ -61,6 +62,7 @@ uint64_t DefaultReserve(uint64_t total) { return total / 32; }
 
 int main(int argc, char** argv) {
   longwire::wire::OpenStandardDescriptors();
+  longwire::base::SayWhyTerminated("longwire-keeper");
   std::string first = argc == 2 ? argv[1] : "";
   if (first == "--help" || first == "--version") {
     std::fputs(first == "--help" ? kUsage : "longwire-keeper " LONGWIRE_VERSION "\n", stdout);

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <string>
 
+#include "base/reason.h"
 #include "link/certificates/pem_files.h"
 #include "link/transport/log.h"
 #include "server/signer/options.h"
@@ -56,6 +57,7 @@ int Run(const signer::Options& options) {
 
 int main(int argc, char** argv) {
   wire::OpenStandardDescriptors();
+  base::SayWhyTerminated("longwire-signer");
   KeepMemoryPrivate();
   for (const std::string& sentence : wire::UnknownSwitches()) {
     std::fprintf(stderr, "longwire-signer: %s\n", sentence.c_str());

@@ -7,10 +7,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <ctime>
 
 #include "base/poll_set.h"
+#include "base/reason.h"
 #include "link/certificates/tcp_listener.h"
 #include "link/transport/log.h"
 #include "server/daemon/settings/paths.h"
@@ -65,7 +65,7 @@ bool Service::Open(const std::vector<transport::Address>& addresses, const std::
   }
   local_ = wire::ListenLocal(socket, 0666);  // the kernel says who connects
   if (local_.valid()) return true;
-  *sentence = "cannot listen at " + socket + ": " + std::strerror(errno);
+  *sentence = "cannot listen at " + socket + ": " + base::Reason(errno);
   return false;
 }
 

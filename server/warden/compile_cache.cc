@@ -7,10 +7,10 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <system_error>
 
+#include "base/reason.h"
 #include "wire/guards.h"
 
 namespace longwire::warden {
@@ -44,7 +44,7 @@ bool CompileCache::Prepare(std::string* sentence) {
     lock_.Reset(open((folder_ + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   }
   if (!lock_.valid()) {
-    *sentence = "cannot use " + folder_ + ": " + (problem ? problem.message() : strerror(errno));
+    *sentence = "cannot use " + folder_ + ": " + base::Reason(problem ? problem.value() : errno);
     return false;
   }
   if (flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
@@ -70,13 +70,20 @@ std::vector<std::string> CompileCache::VariablesOf(uint64_t number) const {
 
 void CompileCache::Assign(uint64_t number, const std::string& tenant) {
   if (folder_.empty() || tenant.empty() || tenant.find('/') != std::string::npos) return;
+  // Somebody may have removed it.
+  std::string sentence;
+  if (access((folder_ + kWorkers).c_str(), F_OK) != 0 && !Prepare(&sentence)) {
+    std::fprintf(stderr, "longwire-warden: compiled kernels of tenant %s are not cached: %s\n",
+                 tenant.c_str(), sentence.c_str());
+    return;
+  }
   std::string name = TenantFolder(tenant);
   mkdir((folder_ + kTenants + name).c_str(), 0700);
   // A driver that found no folder may have made one.
   rmdir(LinkOf(number).c_str());
   if (symlink((".." + (kTenants + name)).c_str(), LinkOf(number).c_str()) != 0) {
     std::fprintf(stderr, "longwire-warden: compiled kernels of tenant %s are not cached: %s\n",
-                 tenant.c_str(), strerror(errno));
+                 tenant.c_str(), base::Reason(errno).c_str());
   }
 }
 

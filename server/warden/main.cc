@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "base/reason.h"
 #include "server/warden/command_line.h"
 #include "server/warden/service_manager.h"
 #include "server/warden/warden.h"
@@ -28,6 +29,7 @@ void UnblockSignals() {
 
 int main(int argc, char** argv) {
   longwire::wire::OpenStandardDescriptors();
+  longwire::base::SayWhyTerminated("longwire-warden");
   longwire::warden::Refusal refusal;
   auto given = longwire::warden::ParseCommandLine(argc, argv, &refusal);
   if (!given) {

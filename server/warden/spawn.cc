@@ -26,7 +26,7 @@ constexpr int kFirstDescriptor = 3;
   auto must = [](bool good, const char* what) {
     if (good) return;
     dprintf(2, "longwire-warden: starting a process: %s: %s\n", what, strerror(errno));
-    _exit(127);
+    _exit(kNotStarted);
   };
   sigset_t none;
   sigemptyset(&none);
@@ -52,7 +52,7 @@ constexpr int kFirstDescriptor = 3;
   must(syscall(SYS_close_range, kFirstDescriptor + count, ~0U, 0) == 0, "close_range");
   execve(program.path.c_str(), arguments, environment);
   must(false, program.path.c_str());
-  _exit(127);
+  _exit(kNotStarted);
 }
 
 }  // namespace
@@ -79,10 +79,18 @@ Process Spawn(const Program& program) {
   pid_t parent = getpid();
   Process process;
   pid_t pid = fork();
-  if (pid < 0) return process;
+  if (pid < 0) return process;  // errno says why
   if (pid == 0) Execute(program, arguments.data(), environment.data(), descriptors, parent);
-  process.pid = pid;
   process.pidfd.Reset(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));  // close-on-exec
+  if (process.pidfd.valid()) {
+    process.pid = pid;
+    return process;
+  }
+  // Its end would not be seen.
+  const int error = errno;
+  kill(pid, SIGKILL);
+  waitpid(pid, nullptr, 0);
+  errno = error;
   return process;
 }
 

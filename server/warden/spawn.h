@@ -23,7 +23,10 @@ struct Process {
   wire::Descriptor pidfd;
 };
 
-// pid 0 with errno set on failure. A program that cannot be executed ends with code 127.
+// The exit code of a program that could not be executed, with a line on its standard error.
+constexpr int kNotStarted = 127;
+
+// pid 0 with errno set on failure.
 Process Spawn(const Program& program);
 
 // True if processes can get a network namespace of their own on this host.

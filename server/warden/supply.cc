@@ -2,9 +2,11 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 
 #include "base/cuda_codes.h"
+#include "base/reason.h"
 #include "server/protocol/hello.h"
 #include "server/warden/warden.h"
 
@@ -29,7 +31,8 @@ milliseconds NextPause(milliseconds last, std::chrono::steady_clock::time_point 
 }  // namespace
 
 int Warden::OpenDevices(std::string* sentence) {
-  *sentence = "out of memory or descriptors for the tenants' ledger";
+  if (ledger_ == nullptr) ledger_ = keeper::TenantLedger::Create();  // errno says why not
+  *sentence = "the tenants' ledger cannot be made: " + base::Reason(errno);
   if (ledger_ == nullptr) return base::kSystemNotReady;
   int32_t first = options_.devices.empty() ? 0 : options_.devices[0];
   Keeper* keeper = RunningKeeper(first, sentence);
@@ -88,8 +91,10 @@ Warden::Keeper* Warden::RunningKeeper(int32_t device, std::string* sentence) {
   bool succeeds = keeper.loans != nullptr;
   if (!succeeds) keeper.loans = keeper::LoanTable::Create();
   wire::Descriptor end;
-  *sentence = "out of memory or descriptors for a keeper";
-  if (keeper.loans == nullptr || !wire::LocalPair(&keeper.control, &end)) return nullptr;
+  if (keeper.loans == nullptr || !wire::LocalPair(&keeper.control, &end)) {
+    *sentence = "no keeper can be started: " + base::Reason(errno);
+    return nullptr;
+  }
   fcntl(keeper.control.get(), F_SETFL, O_NONBLOCK);
   keeper.started = Clock::now();
   keeper.not_before = keeper.started + kKeeperRetry;  // if it cannot be started
@@ -105,7 +110,11 @@ Warden::Keeper* Warden::RunningKeeper(int32_t device, std::string* sentence) {
              {},
              {end.get(), ledger_->descriptor(), keeper.loans->descriptor()},
              false});
-  if (keeper.process.pid == 0) return nullptr;
+  if (keeper.process.pid == 0) {
+    *sentence = "no keeper can be started: " + base::ReasonOfNoThread(errno);
+    keeper.state.sentence = *sentence;
+    return nullptr;
+  }
   keeper.last_event = 0;  // its numbering starts again
   (void)wire::SendMessage(keeper.control.get(), message::Pack(limits_));
   if (succeeds) BeginSuccession(device);

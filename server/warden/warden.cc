@@ -6,10 +6,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
-#include <cstring>
 
 #include "base/cuda_codes.h"
+#include "base/reason.h"
 #include "server/warden/service_manager.h"
 #include "wire/driver_variables.h"
 #include "wire/guards.h"
@@ -22,8 +23,9 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr size_t kMaxConnections = 16;
-constexpr milliseconds kTick{100};       // interval of checks while there are deadlines
-constexpr milliseconds kWarmDelay{200};  // a starting session has the processors first
+constexpr useconds_t kPauseMicroseconds = 10'000;  // while it is out of descriptors
+constexpr milliseconds kTick{100};                 // interval of checks while there are deadlines
+constexpr milliseconds kWarmDelay{200};            // a starting session has the processors first
 
 std::vector<std::string> Allowed(const std::vector<std::string>& environment) {
   std::vector<std::string> allowed;
@@ -47,7 +49,14 @@ bool Handle(std::span<const std::byte> packet, Handler handler) {
 }
 
 std::string HowItEnded(int exit_code, int signal) {
+  if (signal == SIGKILL) {
+    return "was killed by signal 9, as the kernel does where memory is used up (dmesg says so)";
+  }
   if (signal != 0) return "was killed by signal " + std::to_string(signal);
+  if (exit_code == base::kSystemRefused) {
+    return "ended: the system refused it a thread or memory; the log of longwire-warden says which";
+  }
+  if (exit_code == kNotStarted) return "could not start; the log of longwire-warden says why";
   return "ended with code " + std::to_string(exit_code);
 }
 
@@ -68,7 +77,7 @@ bool Warden::Listen(std::string* sentence, wire::Descriptor given) {
   listener_ = given.valid() ? std::move(given) : wire::ListenLocal(path);
   struct stat status {};
   if (!listener_.valid() || stat(path.c_str(), &status) != 0) {
-    *sentence = "cannot listen at " + path + ": " + std::strerror(errno);
+    *sentence = "cannot listen at " + path + ": " + base::Reason(errno);
     return false;
   }
   owner_ = status.st_uid;
@@ -143,6 +152,8 @@ void Warden::HandleEvents() {
 
 void Warden::Accept() {
   wire::Descriptor socket = wire::AcceptLocal(listener_.get());
+  // Who connects is still there in the next pass.
+  if (!socket.valid() && (errno == EMFILE || errno == ENFILE)) usleep(kPauseMicroseconds);
   if (!socket.valid() || !wire::PeerIsAllowed(socket.get(), owner_) ||
       connections_.size() >= kMaxConnections) {
     return;
@@ -357,11 +368,15 @@ uint64_t Warden::StartNewWorker(const std::vector<int32_t>& devices,
   auto up = wire::RingMemory::Create(wire::kRingBytes);
   auto down = wire::RingMemory::Create(wire::kRingBytes);
   wire::Descriptor worker_control;
-  *sentence = "out of memory or descriptors for a worker";
-  if (up == nullptr || down == nullptr) return 0;
-  worker.up.Reset(fcntl(up->descriptor(), F_DUPFD_CLOEXEC, 0));
-  worker.down.Reset(fcntl(down->descriptor(), F_DUPFD_CLOEXEC, 0));
-  if (!wire::LocalPair(&worker.control, &worker_control)) return 0;
+  auto refused = [sentence] {
+    *sentence = "no worker can be started: " + base::ReasonOfNoThread(errno);
+    return uint64_t{0};
+  };
+  if (up == nullptr || down == nullptr) return refused();
+  worker.up = wire::Duplicate(up->descriptor());
+  worker.down = wire::Duplicate(down->descriptor());
+  if (!worker.up.valid() || !worker.down.valid()) return refused();
+  if (!wire::LocalPair(&worker.control, &worker_control)) return refused();
 
   Program program{options_.worker_program,
                   {"--driver", driver_},
@@ -370,7 +385,7 @@ uint64_t Warden::StartNewWorker(const std::vector<int32_t>& devices,
                   own_network_};
   wire::Descriptor error = worker.log.Open();
   worker.log.SetLimit(log_terms_.lines_per_second);
-  if (!error.valid()) return 0;
+  if (!error.valid()) return refused();
   program.error = error.get();
   // After ours: the first of two variables with one name counts.
   program.environment.insert(program.environment.end(), environment.begin(), environment.end());
@@ -378,7 +393,7 @@ uint64_t Warden::StartNewWorker(const std::vector<int32_t>& devices,
   std::string ordinals, sockets;
   for (size_t i = 0; i < devices.size(); ++i) {
     if (RunningKeeper(devices[i], sentence) == nullptr) return 0;
-    if (!wire::LocalPair(&worker_ends[i], &keeper_ends[i])) return 0;
+    if (!wire::LocalPair(&worker_ends[i], &keeper_ends[i])) return refused();
     ordinals += (i == 0 ? "" : ",") + std::to_string(devices[i]);
     sockets += (i == 0 ? "" : ",") + std::to_string(6 + i);  // after 3 control, 4 up, 5 down
     program.descriptors.push_back(worker_ends[i].get());
@@ -388,7 +403,7 @@ uint64_t Warden::StartNewWorker(const std::vector<int32_t>& devices,
   }
   program.arguments.insert(program.arguments.end(), {"--device", ordinals, "--keeper", sockets});
   worker.process = Spawn(program);
-  if (worker.process.pid == 0 || !worker.process.pidfd.valid()) return 0;
+  if (worker.process.pid == 0) return refused();
   for (size_t i = 0; i < devices.size(); ++i) {
     const int files[] = {keeper_ends[i].get(), worker.process.pidfd.get()};
     if (!wire::SendMessage(keepers_.at(devices[i]).control.get(),

@@ -160,7 +160,8 @@ CUresult cuGraphDebugDotPrint(CUgraph hGraph, const char* path, unsigned int fla
   std::fputs("digraph dot {\n", file);
   CUresult result = picture.PrintAll(hGraph);
   std::fputs("}\n", file);
-  bool written = std::fclose(file) == 0;
+  bool written = std::ferror(file) == 0;
+  written = std::fclose(file) == 0 && written;
   return result == CUDA_SUCCESS && !written ? CUDA_ERROR_OPERATING_SYSTEM : result;
 }
 

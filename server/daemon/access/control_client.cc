@@ -2,9 +2,9 @@
 
 #include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <span>
 
+#include "base/reason.h"
 #include "server/daemon/settings/paths.h"
 #include "wire/number.h"
 #include "wire/socket.h"
@@ -28,7 +28,7 @@ wire::Descriptor Connect(const std::string& path, std::string* sentence, bool* a
   wire::Descriptor socket = wire::ConnectLocal(path);
   *absent = !socket.valid() && errno != EACCES && errno != EPERM;
   if (socket.valid()) return socket;
-  *sentence = *absent ? "no longwired answers at " + path + ": " + std::strerror(errno)
+  *sentence = *absent ? "no longwired answers at " + path + ": " + base::Reason(errno)
                       : "this user may not use " + path +
                             ": longwired on its own host is administered by root, by the user that "
                             "it runs as and by members of its admin_group";

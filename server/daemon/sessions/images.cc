@@ -2,6 +2,11 @@
 
 #include <sys/socket.h>
 
+#include <cerrno>
+#include <functional>
+
+#include "base/reason.h"
+#include "base/start_thread.h"
 #include "wire/sha256.h"
 
 namespace longwire::daemon {
@@ -24,14 +29,16 @@ Images::Images(const images::ImageStore::Options& options) {
 
 Images::~Images() {
   stopping_ = true;
-  base::MutexLock lock(mutex_);
-  for (Worker& worker : workers_) {
-    shutdown(worker.control.get(), SHUT_RDWR);
-    worker.thread.join();
+  std::list<Worker> left;
+  {
+    base::MutexLock lock(mutex_);
+    for (Worker& worker : workers_) shutdown(worker.control.get(), SHUT_RDWR);
+    left.splice(left.end(), workers_);
   }
+  for (Worker& worker : left) worker.thread.join();
 }
 
-void Images::Serve(uint64_t session, const std::string& tenant, wire::Descriptor control) {
+std::string Images::Serve(uint64_t session, const std::string& tenant, wire::Descriptor control) {
   base::MutexLock lock(mutex_);
   for (auto worker = workers_.begin(); worker != workers_.end();) {
     auto next = std::next(worker);
@@ -41,12 +48,13 @@ void Images::Serve(uint64_t session, const std::string& tenant, wire::Descriptor
     }
     worker = next;
   }
-  if (!control.valid()) return;  // out of descriptors: the worker gets no answer
   Worker& worker = workers_.emplace_back();
   worker.session = session;
   worker.tenant = tenant;
   worker.control = std::move(control);
-  worker.thread = std::thread([this, &worker] { Run(worker); });
+  if (base::StartThread(&worker.thread, [this, &worker] { Run(worker); })) return {};
+  workers_.pop_back();
+  return "no thread can answer its worker: " + base::ReasonOfNoThread(errno);
 }
 
 void Images::Run(Worker& worker) {
@@ -59,6 +67,8 @@ void Images::Run(Worker& worker) {
         "its worker sent a message that is no request about an image");
     break;
   }
+  base::MutexLock lock(mutex_);
+  worker.control.Reset();  // the rest stays until the next session comes
   worker.gone = true;
 }
 
@@ -97,17 +107,19 @@ void Images::TakeIn(Worker& worker, const images::Keep& keep, const wire::Descri
   transport::LogSubject subject{.session = worker.session, .tenant = worker.tenant};
   // None is smaller: a text names its version and its target, a compiled image has a header.
   if (store_ == nullptr || keep.bytes < kLeastBytes) return;
+  std::string why;
   auto kept = images::ImageStore::Kept::kRefused;
   if (wire::ParseHexadecimal(keep.digest, &digest)) {
-    kept = store_->Keep(worker.tenant, digest, keep.bytes, memory);
+    kept = store_->Keep(worker.tenant, digest, keep.bytes, memory, &why);
   }
   if (kept == images::ImageStore::Kept::kRefused) {
     Log(LogLevel::kWarning, subject, "a module image is not cached: its digest is wrong");
   }
-  if (kept == images::ImageStore::Kept::kNoRoom && !logged_no_room_.exchange(true)) {
-    Log(LogLevel::kWarning, subject,
-        "a module image is not cached: there is no room for it; further ones are not logged");
-  }
+  if (kept != images::ImageStore::Kept::kNoRoom) return;
+  const size_t hash = std::hash<std::string>()(why);
+  if (logged_.exchange(hash) == hash) return;
+  Log(LogLevel::kWarning, subject,
+      "a module image is not cached: " + why + "; further ones are not logged for that reason");
 }
 
 }  // namespace longwire::daemon

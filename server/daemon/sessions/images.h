@@ -25,8 +25,8 @@ class Images {
   ~Images();
 
   // Answers a worker over `control` until the worker closes its end. What it sent before is still
-  // stored.
-  void Serve(uint64_t session, const std::string& tenant, wire::Descriptor control);
+  // stored. Returns why it cannot, else nothing.
+  std::string Serve(uint64_t session, const std::string& tenant, wire::Descriptor control);
 
   // All zero when nothing is cached.
   images::Figures figures() { return store_ == nullptr ? images::Figures{} : store_->figures(); }
@@ -46,7 +46,7 @@ class Images {
   void TakeIn(Worker& worker, const images::Keep& keep, const wire::Descriptor& memory);
 
   std::unique_ptr<images::ImageStore> store_;
-  std::atomic<bool> logged_no_room_{false};
+  std::atomic<size_t> logged_{0};  // the hash of why the last image was not cached
   std::atomic<bool> stopping_{false};
   base::Mutex mutex_{base::ranks::kImages};
   std::list<Worker> workers_ LONGWIRE_GUARDED_BY(mutex_);

@@ -2,8 +2,12 @@
 
 #include <fcntl.h>
 
+#include <cerrno>
+
 #include "base/poll_set.h"
+#include "base/reason.h"
 #include "wire/guards.h"
+#include "wire/lost_descriptors.h"
 
 namespace longwire::daemon {
 namespace {
@@ -30,6 +34,7 @@ bool ServerSession::TakeReply(wire::Message& message, wire::OpenReply* reply) {
   if (reply->Decode(reader) != wire::WireResult::kOk) return false;
   size_t rings = 2 * size_t{reply->lanes}, segments = reply->segment_bytes != 0 ? 1 : 0;
   if (message.descriptors.size() != rings + segments) return false;
+  if (wire::LostDescriptors(message)) return false;
   if (segments != 0) segment_ = std::move(message.descriptors.back());
   for (size_t i = 0; i < rings; i += 2) {
     if (!AddLane(std::move(message.descriptors[i]), std::move(message.descriptors[i + 1]))) {
@@ -55,11 +60,14 @@ bool ServerSession::Introduce(std::span<const std::byte> request,
     auto message = wire::ReceiveMessage(worker_.control.get(), kCancelLook, &closed);
     if (message) {
       if (TakeReply(*message, reply)) return true;
-      *sentence = "the worker gave a broken answer";
+      *sentence = wire::LostDescriptors(*message)
+                      ? "longwired cannot take the worker's rings: " + base::Reason(EMFILE)
+                      : "the worker gave a broken answer, or its rings cannot be mapped: " +
+                            base::Reason(errno);
       return false;
     }
     if (closed) {
-      *sentence = "the worker ended while it opened the session";
+      *sentence = "its worker ended while it opened the session; longwire-warden's log says why";
       return false;
     }
     if (cancelled.load()) {

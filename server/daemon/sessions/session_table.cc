@@ -4,8 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "base/printable.h"
+#include "base/reason.h"
 #include "link/transport/codes.h"
 #include "link/transport/log.h"
 #include "server/config/config.h"
@@ -224,15 +226,16 @@ std::shared_ptr<ServerSession> SessionTable::StartSession(const wire::OpenReques
     devices.push_back(static_cast<scheduler::DeviceId>(keeper.device));
   }
   auto page = scheduling_->Open(SchedulerSession(id, *peer.tenant, std::move(devices)));
+  *sentence = "its limits cannot be shared with the worker: " + base::Reason(errno);
   if (page != nullptr) {
     page->bytes_in_flight() = peer.tenant->bytes_in_flight();
     // Only programs of this host can share the worker's rings.
     page->segment_bytes() = session->client().local() ? peer.tenant->pinned_memory() : 0;
+    session->SetGates(std::move(page));
+    if (session->MapRings()) return session;
+    *sentence = "the worker's rings cannot be mapped: " + base::Reason(errno);
   }
-  session->SetGates(std::move(page));
-  if (session->MapRings()) return session;
   *code = transport::kDeviceUnavailable;
-  *sentence = "the worker's rings cannot be mapped";
   Abandon(id);
   return nullptr;
 }
@@ -291,14 +294,16 @@ void SessionTable::Describe(const ServerSession& session, wire::OpenReply* reply
   }
 }
 
-void SessionTable::ServeWorker(const ServerSession& session, const config::Tenant& tenant) {
+// Empty, or why the session cannot be served: without these its tenant's limits did not hold.
+std::string SessionTable::ServeWorker(const ServerSession& session, const config::Tenant& tenant) {
   wire::Descriptor control = session.ControlSocket();
-  bool limited = host_memory_.Opened(session.id(), HostMemoryOf(tenant), HostMemoryTermsOf(tenant),
-                                     control.get());
-  if (!limited) Log(LogLevel::kWarning, session.subject(), "its host memory is not limited");
+  if (!control.valid() || !host_memory_.Opened(session.id(), HostMemoryOf(tenant),
+                                               HostMemoryTermsOf(tenant), control.get())) {
+    return "its host memory cannot be limited: " + base::Reason(errno);
+  }
   // A worker whose socket is closed is ending.
   (void)wire::SendMessage(control.get(), message::Pack(LogTermsOf(*live_.Get())));
-  images_.Serve(session.id(), tenant.name(), std::move(control));
+  return images_.Serve(session.id(), tenant.name(), std::move(control));
 }
 
 // It is in the table already: a reload from now on finds it there.
@@ -351,7 +356,8 @@ OpenedSession SessionTable::Open(std::span<const std::byte> bytes, wire::Version
   }
   if (code == 0 && !MakeTokens(*session, &opened.tokens)) code = transport::kUnknown;
   // Before it is in the table: whoever ends it there takes back what it was given here.
-  if (code == 0) ServeWorker(*session, *peer.tenant);
+  if (code == 0) sentence = ServeWorker(*session, *peer.tenant);
+  if (code == 0 && !sentence.empty()) code = transport::kDeviceUnavailable;
   {
     base::MutexLock lock(mutex_);
     if (code == 0 && ending_) {

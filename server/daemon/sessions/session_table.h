@@ -101,7 +101,7 @@ class SessionTable {
   // Kills the worker of a session that has ended or could not be opened.
   void Abandon(uint64_t session);
   // What its worker gets once it is open: the limits of the host's memory, answers about images.
-  void ServeWorker(const ServerSession& session, const config::Tenant& tenant);
+  std::string ServeWorker(const ServerSession& session, const config::Tenant& tenant);
   // False when the system has no random bytes.
   bool MakeTokens(ServerSession& session, std::vector<transport::Token>* tokens);
   void Describe(const ServerSession& session, wire::OpenReply* reply);

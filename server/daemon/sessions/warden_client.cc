@@ -7,9 +7,12 @@
 #include <memory>
 
 #include "base/poll_set.h"
+#include "base/reason.h"
+#include "base/start_thread.h"
 #include "link/transport/codes.h"
 #include "link/transport/log.h"
 #include "server/protocol/hello.h"
+#include "wire/lost_descriptors.h"
 
 namespace longwire::daemon {
 namespace {
@@ -121,8 +124,11 @@ bool WardenClient::TryToConnect(std::string* sentence, bool* silent) {
     base::MutexLock lock(mutex_);
     socket_ = std::make_shared<wire::Descriptor>(std::move(socket));
   }
-  reader_ = std::thread([this] { ReadLoop(); });
-  return true;
+  if (base::StartThread(&reader_, [this] { ReadLoop(); })) return true;
+  *sentence = "longwired cannot listen to longwire-warden: " + base::ReasonOfNoThread(errno);
+  base::MutexLock lock(mutex_);
+  socket_ = nullptr;
+  return false;
 }
 
 bool WardenClient::IsConnected() {
@@ -281,7 +287,10 @@ StartedWorker WardenClient::Start(warden::StartWorker request) {
   }
   Kill(request.session);  // in case it starts after all, or its descriptors were lost
   worker.started.code = transport::kDeviceUnavailable;
-  worker.started.sentence = messages.empty() ? sentence : "longwire-warden gave a broken answer";
+  bool lost = !messages.empty() && wire::LostDescriptors(messages[0]);
+  if (!messages.empty()) sentence = "longwire-warden gave a broken answer";
+  if (lost) sentence = "longwired cannot take a worker's descriptors: " + base::Reason(EMFILE);
+  worker.started.sentence = sentence;
   return worker;
 }
 

@@ -5,12 +5,12 @@
 
 #include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/poll_set.h"
+#include "base/reason.h"
 #include "server/daemon/sessions/warden_client.h"
 #include "server/daemon/settings/paths.h"
 #include "server/warden/service_manager.h"
@@ -29,6 +29,10 @@ constexpr const char* kSoftwareCountVariable = "LONGWIRE_SOFTWARE_DEVICES=";
 [[noreturn]] void Exec(char** arguments, char** environment, int status_pipe, int life) {
   setsid();
   pid_t child = fork();
+  if (child < 0) {
+    int error = errno;
+    if (write(status_pipe, &error, sizeof(error)) < 0) _exit(126);
+  }
   if (child != 0) _exit(child < 0 ? 1 : 0);
   int null = open("/dev/null", O_RDWR);
   if (null >= 0) dup2(null, STDIN_FILENO);
@@ -143,7 +147,7 @@ bool StartWarden(const config::Config& config, std::string* sentence) {
   arguments.push_back("--on-demand");
   wire::Descriptor life;
   if (!SpawnDetached(std::move(arguments), WardenEnvironment(config.software_device()), &life)) {
-    *sentence = "cannot start " + program + ": " + std::strerror(errno);
+    *sentence = "cannot start " + program + ": " + base::ReasonOfNoThread(errno);
     return false;
   }
   bool ended = false;
@@ -160,7 +164,7 @@ void BecomeWarden(const config::Config& config, std::string* sentence) {
   std::vector<std::string> arguments = WardenArguments(config);
   std::vector<std::string> environment = WardenEnvironment(config.software_device());
   execve(arguments[0].c_str(), Pointers(arguments).data(), Pointers(environment).data());
-  *sentence = "cannot become " + arguments[0] + ": " + std::strerror(errno);
+  *sentence = "cannot become " + arguments[0] + ": " + base::ReasonOfNoThread(errno);
 }
 
 }  // namespace longwire::daemon

@@ -6,7 +6,8 @@
 
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
+
+#include "base/reason.h"
 
 namespace longwire::daemon {
 
@@ -45,7 +46,7 @@ bool PrepareFolderOf(const std::string& socket, std::string* sentence) {
   std::string folder = socket.substr(0, socket.rfind('/'));
   if (folder.empty()) return true;
   if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
-    *sentence = "cannot make " + folder + ": " + std::strerror(errno);
+    *sentence = "cannot make " + folder + ": " + base::Reason(errno);
     return false;
   }
   struct stat status {};

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -11,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/reason.h"
 #include "server/driver/driver_choice.h"
 #include "server/driver/process_options.h"
 #include "server/protocol/log_terms.h"
@@ -23,6 +25,7 @@
 #include "wire/descriptor_table.h"
 #include "wire/descriptors.h"
 #include "wire/limits.h"
+#include "wire/lost_descriptors.h"
 #include "wire/socket.h"
 #include "wire/switches.h"
 
@@ -82,11 +85,15 @@ wire::OpenRequest WaitForOpen(int control, std::shared_ptr<gates::GatePage>* pag
     *page =
         gates::GatePage::Map(std::move(packet->descriptors[0]), std::move(packet->descriptors[1]));
   }
+  int error = wire::LostDescriptors(*packet) ? EMFILE : errno;
+  bool limited = packet->descriptors.empty() || *page != nullptr;
   wire::Reader reader(packet->bytes);
-  if (request.Decode(reader) == wire::WireResult::kOk) return request;
+  bool decoded = request.Decode(reader) == wire::WireResult::kOk;
+  if (decoded && limited) return request;
   wire::OpenReply reply;
-  reply.code = CUDA_ERROR_INVALID_VALUE;
-  reply.sentence = "the opening request cannot be decoded";
+  reply.code = decoded ? CUDA_ERROR_OPERATING_SYSTEM : CUDA_ERROR_INVALID_VALUE;
+  reply.sentence = decoded ? "the worker cannot map its limits: " + base::Reason(error)
+                           : "the opening request cannot be decoded";
   Answer(control, reply);
   _exit(1);
 }
@@ -155,6 +162,7 @@ void HearDaemon(worker::WorkerSession& session, wire::Message message) {
 
 int main(int count, char** words) {
   wire::OpenStandardDescriptors();
+  base::SayWhyTerminated("longwire-worker");
   std::string first = count == 2 ? words[1] : "";
   if (first == "--help" || first == "--version") {
     std::fputs(first == "--help" ? kUsage : "longwire-worker " LONGWIRE_VERSION "\n", stdout);
