@@ -291,12 +291,15 @@ bool LinkSession::ReplyToProgram(wire::OpenReply reply) {
     Refuse(transport::kNoDevice, "the connection to " + log.server().server + " broke at once");
     return false;
   }
+  bool gone = false;
   {
     base::MutexLock lock(mutex_);
-    if (gone_) return false;
+    gone = gone_;
     open_ = true;
   }
-  return wire::SendMessage(socket_.get(), writer.span(), rings);
+  // A server that heard nothing would keep the session for the whole grace.
+  if (gone || !wire::SendMessage(socket_.get(), writer.span(), rings)) log.Stop({});
+  return true;
 }
 
 // An unused lane costs a sleeping thread and no connection.
