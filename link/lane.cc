@@ -18,6 +18,8 @@ using transport::StreamPump;
 constexpr std::chrono::milliseconds kConnectPatience{3300};
 constexpr std::chrono::milliseconds kAttachPatience{3000};
 constexpr std::chrono::milliseconds kRetryPause{100};
+// For a link that goes on with a session whose time is almost over.
+constexpr std::chrono::milliseconds kLastTry{1000};
 // Time to notify the server that the program has gone; otherwise its session waits for a resume.
 constexpr std::chrono::milliseconds kLastWords{3000};
 
@@ -40,6 +42,16 @@ bool Lane::CreateRings(size_t bytes) {
   down_ = wire::RingMemory::Create(bytes);
   if (up_ == nullptr || down_ == nullptr) return false;
   relay_ = std::make_unique<transport::RelayEnd>(down_, up_);
+  return true;
+}
+
+bool Lane::AdoptRings(wire::Descriptor up, wire::Descriptor down) {
+  up_ = wire::RingMemory::Map(up.Release());
+  down_ = wire::RingMemory::Map(down.Release());
+  if (up_ == nullptr || down_ == nullptr) return false;
+  relay_ = std::make_unique<transport::RelayEnd>(down_, up_);
+  relay_->Inherit(record_->epoch(number_));
+  adopted_ = true;
   return true;
 }
 
@@ -75,9 +87,35 @@ bool Lane::WaitForBytes() {
   return false;
 }
 
+// Connections that a former link tried count, too.
+uint32_t Lane::NextEpoch(uint32_t epoch) {
+  if (record_ == nullptr) return epoch + 1;
+  epoch = std::max(epoch, record_->epoch(number_)) + 1;
+  record_->SetEpoch(number_, epoch);
+  return epoch;
+}
+
+// A connection that a former link lost stays lost since then.
+void Lane::NoteLost(bool lost) {
+  if (record_ == nullptr || (lost && record_->lost(number_))) return;
+  record_->SetLost(number_, lost ? std::optional(Clock::now()) : std::nullopt);
+}
+
+// How long to try for the first connection of this link. The grace begins when a connection breaks;
+// it does not cover the session's first connection.
+std::chrono::milliseconds Lane::FirstPatience() {
+  if (!adopted_) return std::max(right_.resume_grace, kConnectPatience);
+  NoteLost(true);
+  auto away = Clock::now() - record_->lost(number_).value_or(Clock::now());
+  auto rest = right_.resume_grace -
+              std::clamp<Clock::duration>(away, Clock::duration(0), right_.resume_grace);
+  return std::max(std::chrono::duration_cast<std::chrono::milliseconds>(rest), kLastTry);
+}
+
 bool Lane::Attach() {
-  stream_ = StartStream(1);
-  return stream_ != nullptr && relay_->StartEpoch(1, 0, 0) == wire::WireResult::kOk;
+  const uint32_t epoch = NextEpoch(0);
+  stream_ = StartStream(epoch);
+  return stream_ != nullptr && relay_->StartEpoch(epoch, 0, 0) == wire::WireResult::kOk;
 }
 
 std::unique_ptr<transport::ClientStream> Lane::StartStream(uint32_t epoch) {
@@ -101,6 +139,8 @@ bool Lane::TakeAttached(std::span<const std::byte> body) {
   transport::Attached attached;
   if (DecodeAttached(body, &attached) != wire::WireResult::kOk) return false;
   right_.token = attached.token;
+  // Before anything is sent: from the first frame on the server takes only this one.
+  if (record_ != nullptr) record_->SetToken(number_, right_.token);
   // No flags that were not offered.
   relay_->SetFarEnd(attached.kept_bytes, attached.room_bytes, attached.packing & server_.packing);
   return true;
@@ -127,8 +167,12 @@ bool Lane::Connect(std::chrono::milliseconds patience) {
   uint32_t epoch = relay_->epoch();
   while (Clock::now() < deadline && !up_->closed()) {
     if (WaitUntilReady(server_, std::min(deadline, Clock::now() + kConnectPatience), nullptr)) {
-      stream_ = StartStream(++epoch);
-      if (stream_ != nullptr && AwaitAttached(*stream_, epoch)) return true;
+      epoch = NextEpoch(epoch);
+      stream_ = StartStream(epoch);
+      if (stream_ != nullptr && AwaitAttached(*stream_, epoch)) {
+        NoteLost(false);
+        return true;
+      }
       if (stream_ != nullptr) stream_->End(true);
       if (right_.resume_grace.count() == 0) return false;
     }
@@ -148,6 +192,7 @@ StreamPump::Outcome Lane::PumpOnce() {
   pump.set_on_attached([this](std::span<const std::byte> body) { return TakeAttached(body); });
   pump.set_on_terms([this](const transport::Terms& terms) {
     right_.resume_grace = std::chrono::milliseconds(terms.resume_grace_milliseconds);
+    if (record_ != nullptr) record_->SetGrace(right_.resume_grace);
     relay_->ChangePacking(terms.packing & server_.packing);
   });
   {
@@ -169,12 +214,12 @@ StreamPump::Outcome Lane::PumpOnce() {
 bool Lane::Relay() {
   closed_ = {static_cast<uint32_t>(transport::kLaunchFailed),
              "the connection to " + server_.server + " was lost"};
-  // The grace begins when a connection breaks; it does not cover the first connection.
-  if (stream_ == nullptr && !Connect(std::max(right_.resume_grace, kConnectPatience))) return false;
+  if (stream_ == nullptr && !Connect(FirstPatience())) return false;
   while (true) {
     if (PumpOnce() != StreamPump::Outcome::kBroken) return true;
     Log(LogLevel::kWarning, right_.session, "connection lost: " + closed_.sentence);
     auto lost_at = Clock::now();
+    NoteLost(true);
     closed_ = {static_cast<uint32_t>(transport::kLaunchFailed),
                "the connection to " + server_.server + " was lost"};
     bool goes_on = number_ == 0 || SleepUnlessStopped(std::chrono::milliseconds(0));

@@ -10,6 +10,7 @@
 
 #include "base/lock_ranks.h"
 #include "base/mutex.h"
+#include "link/resume_record.h"
 #include "link/server_connection.h"
 #include "link/transport/grpc_stream.h"
 #include "link/transport/relay_end.h"
@@ -25,6 +26,8 @@ class Lane {
 
   // False when there is no memory for rings of `bytes`.
   bool CreateRings(size_t bytes);
+  // Goes on with the rings of a link that has ended. False when they are no rings.
+  bool AdoptRings(wire::Descriptor up, wire::Descriptor down);
   int up_descriptor() const { return up_->descriptor(); }
   int down_descriptor() const { return down_->descriptor(); }
 
@@ -35,6 +38,8 @@ class Lane {
     std::chrono::milliseconds resume_grace{0};
   };
   void SetRight(const Right& right) { right_ = right; }
+  // Where what another link needs is written. The session owns it.
+  void SetRecord(ResumeRecord* record) { record_ = record; }
   void SetServer(ServerChannel server) { server_ = std::move(server); }
   ServerChannel& server() { return server_; }
 
@@ -58,11 +63,16 @@ class Lane {
   bool AwaitAttached(transport::ClientStream& stream, uint32_t epoch);
   bool Connect(std::chrono::milliseconds patience);
   transport::StreamPump::Outcome PumpOnce();
+  uint32_t NextEpoch(uint32_t epoch);
+  void NoteLost(bool lost);
+  std::chrono::milliseconds FirstPatience();
   bool SleepUnlessStopped(std::chrono::milliseconds time);
   std::chrono::steady_clock::time_point stopped_at();
 
   const uint32_t number_;
   Right right_;
+  ResumeRecord* record_ = nullptr;  // none: no other link can go on with the session
+  bool adopted_ = false;            // from another link
   ServerChannel server_;  // no channel until SetServer
   std::shared_ptr<wire::RingMemory> up_;
   std::shared_ptr<wire::RingMemory> down_;

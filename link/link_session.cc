@@ -51,6 +51,8 @@ void LinkSession::Run() {
   if (!message || message->bytes.size() > wire::kMaxOpenBytes) return;
   if (wire::IsViewRequest(message->bytes)) {
     AnswerView(*message);
+  } else if (wire::IsResumeRequest(message->bytes)) {
+    if (Resume(*message)) Relay();
   } else if (Open(*message)) {
     Relay();
   }
@@ -218,8 +220,9 @@ bool LinkSession::Understands(const wire::Message& message) {
   return false;
 }
 
-bool LinkSession::Open(const wire::Message& message) {
+bool LinkSession::Open(wire::Message& message) {
   if (!Understands(message)) return false;
+  if (!message.descriptors.empty()) record_ = ResumeRecord::Map(message.descriptors.front());
   // Also used by attempts that are running when another server has answered.
   auto request = std::make_shared<transport::OpenSessionRequest>();
   request->set_request(message.bytes.data(), message.bytes.size());
@@ -269,10 +272,15 @@ bool LinkSession::MakeLanes(const transport::OpenSessionReply& answer,
     right.resume_grace = std::chrono::milliseconds(answer.resume_grace_milliseconds());
     lanes_.push_back(std::make_unique<Lane>(number));
     lanes_.back()->SetRight(right);
+    lanes_.back()->SetRecord(record_.get());
+    if (record_ != nullptr) record_->SetToken(number, right.token);
     if (!lanes_.back()->CreateRings(number == 0 ? wire::kRingBytes : wire::kLaneRingBytes)) {
       return false;
     }
   }
+  if (record_ == nullptr) return true;
+  record_->SetGrace(std::chrono::milliseconds(answer.resume_grace_milliseconds()));
+  record_->Complete(session_, reply.lanes, server_.server);
   return true;
 }
 
@@ -297,6 +305,7 @@ bool LinkSession::ReplyToProgram(wire::OpenReply reply) {
     gone = gone_;
     open_ = true;
   }
+  Log(LogLevel::kInfo, session_, "opened at " + log.server().server);
   // A server that heard nothing would keep the session for the whole grace.
   if (gone || !wire::SendMessage(socket_.get(), writer.span(), rings)) log.Stop({});
   return true;
@@ -328,7 +337,6 @@ void LinkSession::JoinLanes(const transport::Closed& closed) {
 
 void LinkSession::Relay() {
   Lane& log = *lanes_[0];
-  Log(LogLevel::kInfo, session_, "opened at " + log.server().server);
   log.Relay();
   EndForProgram();
   JoinLanes(log.closed());

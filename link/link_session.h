@@ -1,7 +1,8 @@
 // One program that has connected to the link's socket: takes its OpenRequest, opens a session at a
 // server, gives the program its rings and relays them until either side ends. The session's own
 // logs are relayed at once, each lane from its first use. A program that only asks which devices
-// there are (wire::ViewRequest) gets one answer.
+// there are (wire::ViewRequest) gets one answer. A program whose link has ended goes on here
+// (wire::ResumeRequest).
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -17,6 +18,7 @@
 #include "base/lock_ranks.h"
 #include "base/mutex.h"
 #include "link/lane.h"
+#include "link/resume_record.h"
 #include "link/server_connection.h"
 #include "link/server_race.h"
 #include "link/transport/codes.h"
@@ -53,7 +55,9 @@ class LinkSession {
     transport::InspectReply view;
   };
 
-  bool Open(const wire::Message& message);
+  bool Open(wire::Message& message);
+  bool Resume(wire::Message& message);
+  bool AdoptLanes(wire::Message& message, uint32_t lanes);
   void AnswerView(const wire::Message& message);
   std::optional<size_t> FirstOf(ServerRace::Try attempt, std::string* sentence);
   Asked& AskedOf(size_t place);
@@ -80,6 +84,8 @@ class LinkSession {
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   ServerChannel server_;  // no channel until a server has accepted
   uint64_t session_ = 0;
+  // For the link that may go on after this one; none if the program gave no page.
+  std::unique_ptr<ResumeRecord> record_;
   // The session's own logs, then its lanes. Constant once the session is open.
   std::vector<std::unique_ptr<Lane>> lanes_;
   std::vector<std::thread> lane_threads_;

@@ -185,17 +185,38 @@ std::vector<transport::Address> ServerConnection::Order() {
   return order;
 }
 
+bool ServerConnection::LoadIdentity(std::shared_ptr<const transport::TlsMaterial>* tls,
+                                    std::string* sentence) {
+  if (identity_.none()) return true;
+  // Read each time: a certificate that was renewed in its place is used from now on.
+  auto material = transport::LoadTls(identity_, transport::TlsRole::kClient, sentence);
+  if (material) *tls = std::make_shared<const transport::TlsMaterial>(std::move(*material));
+  return material.has_value();
+}
+
+std::optional<ServerChannel> ServerConnection::To(const std::string& server,
+                                                  std::string* sentence) {
+  auto found = std::find_if(
+      servers_.begin(), servers_.end(),
+      [&](const transport::Address& address) { return address.Text() == server; });
+  if (found == servers_.end()) {
+    *sentence = server + " is none of this longwire-link's servers";
+    return std::nullopt;
+  }
+  std::shared_ptr<const transport::TlsMaterial> tls;
+  if (!LoadIdentity(&tls, sentence)) return std::nullopt;
+  auto idle = TakeIdle(tls == nullptr ? "" : tls->own.fingerprint, server);
+  if (idle) return idle;
+  auto channel = transport::OpenChannel(server, tls.get());
+  return ServerChannel{server, std::move(channel), *found, tls, packing_};
+}
+
 std::optional<ServerChannel> ServerConnection::Reach(const transport::Address& server,
                                                      Clock::time_point deadline,
                                                      const std::atomic<bool>& given_up,
                                                      std::string* sentence) {
   std::shared_ptr<const transport::TlsMaterial> tls;
-  if (!identity_.none()) {
-    // Read each time: a certificate that was renewed in its place is used from now on.
-    auto material = transport::LoadTls(identity_, transport::TlsRole::kClient, sentence);
-    if (!material) return std::nullopt;
-    tls = std::make_shared<const transport::TlsMaterial>(std::move(*material));
-  }
+  if (!LoadIdentity(&tls, sentence)) return std::nullopt;
   auto idle = TakeIdle(tls == nullptr ? "" : tls->own.fingerprint, server.Text());
   if (idle) return idle;
   auto channel = transport::OpenChannel(server.Text(), tls.get());

@@ -52,12 +52,16 @@ class ServerConnection {
   // The first server of the list that answers within `patience` (server_race.h); nullopt with a
   // sentence.
   std::optional<ServerChannel> Take(std::chrono::milliseconds patience, std::string* sentence);
+  // A connection to that server of the list; it may not be up yet. nullopt with a sentence.
+  std::optional<ServerChannel> To(const std::string& server, std::string* sentence);
   // Another connection to the same server with the same identity; it may not be up yet.
   ServerChannel Beside(const ServerChannel& other);
   // Keeps the connection for the next session if it still works.
   void GiveBack(ServerChannel channel);
 
  private:
+  // What the identity's files hold now; nullptr without an identity. False with a sentence.
+  bool LoadIdentity(std::shared_ptr<const transport::TlsMaterial>* tls, std::string* sentence);
   // An idle connection to `server` that was made with the certificate of this fingerprint.
   std::optional<ServerChannel> TakeIdle(const std::string& fingerprint, const std::string& server);
 

@@ -19,12 +19,4 @@ wire::Descriptor ConnectToServer(const Options& options,
                                  std::chrono::steady_clock::time_point deadline,
                                  std::string* sentence);
 
-// The path at which the link for these options listens; empty, with a message in `sentence`, if the
-// folder cannot be trusted.
-std::string LinkSocketPath(const Options& options, std::string* sentence);
-
-// Starts `longwire-link`, not as a child of the program: its wait() never returns the link. Until
-// it serves, its standard error is `words`, unless that is -1. False if it cannot be started.
-bool StartLink(const Options& options, const std::string& socket, int words, std::string* sentence);
-
 }  // namespace longwire::shim

@@ -12,6 +12,8 @@
 #include "base/reason.h"
 #include "client-shim/connect/check_reply.h"
 #include "client-shim/connect/connection.h"
+#include "client-shim/connect/link_place.h"
+#include "client-shim/connect/takeover.h"
 #include "longwire/call_ids.h"
 #include "wire/driver_variables.h"
 #include "wire/lost_descriptors.h"
@@ -24,6 +26,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kOpenTime{5};
 constexpr std::chrono::milliseconds kLeastWait{5};  // for the reply
+constexpr int kAttempts = 3;
 
 // The longest record has to fit in; larger ones than these no link or worker makes.
 constexpr size_t kLeastRing = 2 * wire::kMaxRecordBytes;
@@ -117,32 +120,80 @@ bool TakeReply(const wire::OpenRequest& request, wire::Message& message, Session
   return true;
 }
 
+// A session without a link has no takeover.
+wire::Descriptor Connect(const Options& options, Clock::time_point deadline,
+                         std::shared_ptr<Takeover>* takeover, std::string* sentence) {
+  if (IsLocal(options)) return ConnectToServer(options, deadline, sentence);
+  LinkPlace place;
+  if (!FindLinkPlace(options, &place, sentence)) return {};
+  wire::Descriptor socket = ConnectToLink(place, deadline, sentence);
+  *takeover = Takeover::Prepare(std::move(place));
+  return socket;
+}
+
+// Nothing if there are not enough descriptors: then the session ends with its link.
+SocketWatch::Renewal RenewalBy(std::shared_ptr<Takeover> takeover, const SessionParts& parts) {
+  SocketWatch::Renewal renewal;
+  renewal.descriptors.push_back(takeover->TakePage());
+  std::vector<LaneRings> all = {{parts.up, parts.down}};
+  all.insert(all.end(), parts.lanes.begin(), parts.lanes.end());
+  for (const LaneRings& rings : all) {
+    for (const auto& ring : {rings.up, rings.down}) {
+      renewal.descriptors.push_back(wire::Duplicate(ring->descriptor()));
+      if (!renewal.descriptors.back().valid()) return {};
+    }
+  }
+  takeover->Opened(parts.down);
+  renewal.connect = [takeover](std::span<const int> descriptors, std::string* sentence) {
+    return takeover->Connect(descriptors, sentence);
+  };
+  return renewal;
+}
+
+enum class Outcome { kAnswered, kClosed, kFailed };
+
+Outcome Ask(const Options& options, const wire::OpenRequest& request, Clock::time_point deadline,
+          SessionParts* parts, std::string* sentence) {
+  std::shared_ptr<Takeover> takeover;
+  parts->socket = Connect(options, deadline, &takeover, sentence);
+  std::string to = "cannot reach " + options.server + ": ";
+  if (!parts->socket.valid()) {
+    *sentence = to + *sentence;
+    return Outcome::kFailed;
+  }
+  wire::Writer writer;
+  request.Encode(writer);
+  std::vector<int> page;
+  if (takeover != nullptr) page.push_back(takeover->page());
+  // Who refuses at once may have closed it by now; the reason lies there.
+  (void)wire::SendMessage(parts->socket.get(), writer.span(), page);
+  auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
+  bool closed = false;
+  auto message = wire::ReceiveMessage(parts->socket.get(), std::max(left, kLeastWait), &closed);
+  if (!message) {
+    *sentence = to + (closed ? "the connection was closed" : "no answer within 5 seconds");
+    return closed ? Outcome::kClosed : Outcome::kFailed;
+  }
+  if (!TakeReply(request, *message, parts, sentence)) return Outcome::kFailed;
+  if (takeover != nullptr && parts->reply.code == 0) {
+    parts->renewal = RenewalBy(std::move(takeover), *parts);
+  }
+  return Outcome::kAnswered;
+}
+
 }  // namespace
 
 bool OpenSession(const Options& options, const std::vector<wire::Window>& windows,
                  SessionParts* parts, std::string* sentence) {
-  Clock::time_point deadline = Clock::now() + kOpenTime;
-  wire::Descriptor socket = ConnectToServer(options, deadline, sentence);
-  std::string to = "cannot reach " + options.server + ": ";
-  if (!socket.valid()) {
-    *sentence = to + *sentence;
-    return false;
-  }
+  const Clock::time_point deadline = Clock::now() + kOpenTime;
   const wire::OpenRequest request = MakeRequest(options, windows);
-  wire::Writer writer;
-  request.Encode(writer);
-  // Who refuses at once may have closed it by now; the reason lies there.
-  (void)wire::SendMessage(socket.get(), writer.span());
-  auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
-  bool closed = false;
-  auto message = wire::ReceiveMessage(socket.get(), std::max(left, kLeastWait), &closed);
-  if (!message) {
-    *sentence = to + (closed ? "the connection was closed" : "no answer within 5 seconds");
-    return false;
+  // A link may end while it opens the session.
+  const int attempts = IsLocal(options) ? 1 : kAttempts;
+  Outcome outcome = Outcome::kClosed;
+  for (int i = 0; i < attempts && outcome == Outcome::kClosed && Clock::now() < deadline; ++i) {
+    outcome = Ask(options, request, deadline, parts, sentence);
   }
-  if (!TakeReply(request, *message, parts, sentence)) return false;
-  parts->socket = std::move(socket);
-  return true;
+  return outcome == Outcome::kAnswered;
 }
 
 }  // namespace longwire::shim

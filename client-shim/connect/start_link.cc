@@ -1,9 +1,9 @@
 // Starts the link detached from the program, by two clones that share our memory until they exec.
 // The first has no exit signal, so neither the program's wait nor its SIGCHLD handler sees it; the
 // second is orphaned at once.
-#include <dlfcn.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,9 +12,9 @@
 #include <cstring>
 #include <memory>
 
-#include "base/environment.h"
 #include "base/reason.h"
-#include "client-shim/connect/connection.h"
+#include "client-shim/connect/link_limits.h"
+#include "client-shim/connect/link_place.h"
 #include "wire/descriptors.h"
 
 namespace longwire::shim {
@@ -46,6 +46,8 @@ int ExecLink(void* argument) {
   if (launch->words >= 0) syscall(SYS_dup3, launch->words, STDERR_FILENO, 0);
   constexpr unsigned kCloseOnExec = 1 << 2;  // CLOSE_RANGE_CLOEXEC
   syscall(SYS_close_range, 3u, ~0u, kCloseOnExec);
+  LeaveLimits();
+  umask(077);
   if (chdir("/") == 0) execve(launch->arguments[0], launch->arguments, launch->environment);
   launch->error = errno;
   _exit(127);
@@ -59,44 +61,24 @@ int Between(void* argument) {
   _exit(0);
 }
 
-std::string LinkBinary(const Options& options) {
-  if (!options.link.empty()) return options.link;
-  Dl_info info;
-  if (dladdr(reinterpret_cast<void*>(&LinkSocketPath), &info) == 0) return "longwire-link";
-  std::string library = info.dli_fname;
-  char* real = realpath(library.c_str(), nullptr);
-  if (real != nullptr) library = real;
-  free(real);
-  size_t slash = library.rfind('/');
-  return (slash == std::string::npos ? "." : library.substr(0, slash)) + "/../../bin/longwire-link";
+std::vector<char*> Pointers(std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  for (std::string& text : texts) pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  return pointers;
 }
 
 }  // namespace
 
-bool StartLink(const Options& options, const std::string& socket, int words,
-               std::string* sentence) {
-  std::string binary = LinkBinary(options);
+bool StartLink(const LinkPlace& place, int words, std::string* sentence) {
+  const std::string& binary = place.words.front();
   if (access(binary.c_str(), X_OK) != 0) {
     *sentence = binary + " cannot be started: " + base::Reason(errno) +
                 "; set LONGWIRE_LINK to the longwire-link to use";
     return false;
   }
-  std::vector<std::string> line = {binary, "--server",      options.server,     "--socket",
-                                   socket, "--compression", options.compression};
-  const wire::IdentityFiles& files = options.identity;
-  if (!files.certificate.empty()) line.insert(line.end(), {"--cert", files.certificate});
-  if (!files.key.empty()) line.insert(line.end(), {"--key", files.key});
-  if (!files.authority.empty()) line.insert(line.end(), {"--ca", files.authority});
-  std::vector<char*> arguments;
-  for (std::string& word : line) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  std::vector<char*> environment;
-  for (char** variable = environ; *variable != nullptr; ++variable) {
-    bool ours_alone = strncmp(*variable, "LD_PRELOAD=", 11) == 0;
-    if (!ours_alone && base::EnvironmentIsTrusted()) environment.push_back(*variable);
-  }
-  environment.push_back(nullptr);
-
+  std::vector<std::string> line = place.words, variables = place.environment;
+  std::vector<char*> arguments = Pointers(line), environment = Pointers(variables);
   auto stacks = std::make_unique<std::byte[]>(2 * kCloneStack);
   Launch launch{arguments.data(), environment.data(), stacks.get() + kCloneStack, words};
   sigset_t all, before;

@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <optional>
@@ -30,8 +31,9 @@ bool IsSameFile(int one, int other) {
 
 }  // namespace
 
-bool SocketWatch::Start(wire::Descriptor socket, std::function<void()> on_end) {
+bool SocketWatch::Start(wire::Descriptor socket, Renewal renewal, std::function<void()> on_end) {
   on_end_ = std::move(on_end);
+  renewal_ = std::move(renewal);
   in_own_table_ = std::move(socket);
   int number = in_own_table_.get();
   if (!StartThread(
@@ -46,9 +48,12 @@ bool SocketWatch::Start(wire::Descriptor socket, std::function<void()> on_end) {
     apart_ = table_ == Table::kOwn;
   }
   if (apart_) {
-    close(number);  // here; the thread has its own
+    for (int kept : Kept()) close(kept);  // here; the thread has its own
   } else {
     in_programs_table_ = wire::OwnDescriptor(std::move(in_own_table_));
+    for (wire::Descriptor& kept : renewal_.descriptors) {
+      kept_in_programs_table_.emplace_back(std::move(kept));
+    }
   }
   changed_.NotifyAll();
   while (!started_) changed_.Wait(lock);
@@ -62,7 +67,9 @@ void SocketWatch::Run() {
     started_ = true;
   }
   changed_.NotifyAll();
-  Watch();
+  do {
+    Watch();
+  } while (Renew());
   // The other side may wait for it.
   if (left) in_own_table_.Reset();
   {
@@ -88,9 +95,53 @@ bool SocketWatch::LeaveTable() {
     close(probe);
     return false;
   }
-  unsigned kept = static_cast<unsigned>(socket);
-  syscall(SYS_close_range, 0U, kept - 1, 0U);
-  syscall(SYS_close_range, kept + 1, ~0U, 0U);
+  unsigned next = 0;
+  for (int kept : Kept()) {
+    if (static_cast<unsigned>(kept) > next) {
+      syscall(SYS_close_range, next, static_cast<unsigned>(kept) - 1, 0U);
+    }
+    next = static_cast<unsigned>(kept) + 1;
+  }
+  syscall(SYS_close_range, next, ~0U, 0U);
+  // What this thread prints or opens goes nowhere else.
+  if (renewal_.connect) wire::SilenceStandardDescriptors();
+  return true;
+}
+
+// In the order of their numbers.
+std::vector<int> SocketWatch::Kept() const {
+  std::vector<int> kept = {in_own_table_.get()};
+  for (const wire::Descriptor& descriptor : renewal_.descriptors) kept.push_back(descriptor.get());
+  std::sort(kept.begin(), kept.end());
+  return kept;
+}
+
+// True if another socket has taken the place of the one that ended.
+bool SocketWatch::Renew() {
+  if (!renewal_.connect) return false;
+  bool gone = !apart_ && in_programs_table_.get() < 0;
+  {
+    base::MutexLock lock(mutex_);
+    if (gone || !words_.empty()) return false;
+  }
+  std::vector<int> numbers;
+  for (const wire::Descriptor& kept : renewal_.descriptors) {
+    if (apart_) numbers.push_back(kept.get());
+  }
+  for (const wire::OwnDescriptor& kept : kept_in_programs_table_) numbers.push_back(kept.get());
+  if (std::find(numbers.begin(), numbers.end(), -1) != numbers.end()) return false;
+  std::string sentence;
+  wire::Descriptor socket = renewal_.connect(numbers, &sentence);
+  if (!socket.valid()) {
+    base::MutexLock lock(mutex_);
+    words_ = sentence;
+    return false;
+  }
+  if (apart_) {
+    in_own_table_ = std::move(socket);
+  } else {
+    in_programs_table_ = wire::OwnDescriptor(std::move(socket));
+  }
   return true;
 }
 

@@ -41,6 +41,13 @@ WireResult RelayEnd::StartEpoch(uint32_t epoch, uint64_t position, uint64_t cons
   return WireResult::kOk;
 }
 
+void RelayEnd::Inherit(uint32_t epoch) {
+  epoch_ = epoch;
+  incoming_.memory().ReplaceProducer();
+  outgoing_.memory().ReplaceConsumer();
+  outgoing_.Advance(outgoing_.Available().size());
+}
+
 void RelayEnd::SetFarEnd(uint64_t kept_bytes, uint64_t room_bytes, uint32_t packing) {
   kept_bytes = std::max<uint64_t>(kept_bytes, kUnknownFarRing);
   ack_step_ = std::min<uint64_t>(kept_bytes, incoming_.memory().bytes()) / kStepsPerRing;

@@ -23,6 +23,9 @@ class RelayEnd {
   // between still fill its ring. kFatal when the bytes from `position` on are not in the ring.
   WireResult StartEpoch(uint32_t epoch, uint64_t position, uint64_t consumed);
   uint32_t epoch() const { return epoch_; }
+  // Goes on where another process's relay ended: that had this epoch, and may have sent all that
+  // the outgoing ring holds. Before the first StartEpoch.
+  void Inherit(uint32_t epoch);
 
   // How many unacknowledged bytes of its log the far end can keep (it stops when that is full, so
   // it needs acknowledgements in time), how many of ours it can store, and the PackingFlags it

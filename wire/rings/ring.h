@@ -49,6 +49,11 @@ class RingMemory {
   void PokeConsumer();
   void PokeProducer();
 
+  // The process that was the producer, or the consumer, has ended, perhaps between a store and the
+  // wake-up that belongs to it, and this process takes its place.
+  void ReplaceProducer();
+  void ReplaceConsumer();
+
  private:
   RingMemory() = default;
   int descriptor_ = -1;

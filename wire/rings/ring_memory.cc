@@ -118,4 +118,14 @@ void RingMemory::PokeConsumer() {
 
 void RingMemory::PokeProducer() { Wake(control_->space_bell); }
 
+void RingMemory::ReplaceProducer() {
+  control_->producer_sleeping = 0;
+  PokeConsumer();
+}
+
+void RingMemory::ReplaceConsumer() {
+  control_->consumer_sleeping = 0;
+  PokeProducer();
+}
+
 }  // namespace longwire::wire
