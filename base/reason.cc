@@ -27,6 +27,8 @@ const char* RemedyOf(int error) {
     case ENOSPC:
     case EDQUOT:
       return "; free some space on that file system";
+    case EFBIG:
+      return "; raise the limit on the size of files, which shared memory counts as (ulimit -f)";
     case EROFS:
       return "; choose a folder that can be written to";
     default:

@@ -73,7 +73,7 @@ class Lane {
   Right right_;
   ResumeRecord* record_ = nullptr;  // none: no other link can go on with the session
   bool adopted_ = false;            // from another link
-  ServerChannel server_;  // no channel until SetServer
+  ServerChannel server_;            // no channel until SetServer
   std::shared_ptr<wire::RingMemory> up_;
   std::shared_ptr<wire::RingMemory> down_;
   std::unique_ptr<transport::RelayEnd> relay_;

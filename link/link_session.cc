@@ -222,6 +222,8 @@ bool LinkSession::Understands(const wire::Message& message) {
 
 bool LinkSession::Open(wire::Message& message) {
   if (!Understands(message)) return false;
+  auto program = wire::PeerCredentials(socket_.get());
+  if (program) leftovers_.EndAll(servers_, program->pid);
   if (!message.descriptors.empty()) record_ = ResumeRecord::Map(message.descriptors.front());
   // Also used by attempts that are running when another server has answered.
   auto request = std::make_shared<transport::OpenSessionRequest>();
@@ -281,6 +283,7 @@ bool LinkSession::MakeLanes(const transport::OpenSessionReply& answer,
   if (record_ == nullptr) return true;
   record_->SetGrace(std::chrono::milliseconds(answer.resume_grace_milliseconds()));
   record_->Complete(session_, reply.lanes, server_.server);
+  NoteSession(record_->token(0));
   return true;
 }
 
@@ -337,7 +340,9 @@ void LinkSession::JoinLanes(const transport::Closed& closed) {
 
 void LinkSession::Relay() {
   Lane& log = *lanes_[0];
-  log.Relay();
+  // One that could not be told stays noted: the next link may be able to.
+  bool told = log.Relay();
+  if (told && record_ != nullptr) record_->RemoveNote();
   EndForProgram();
   JoinLanes(log.closed());
   for (auto& lane : lanes_) {

@@ -18,6 +18,7 @@
 #include "base/lock_ranks.h"
 #include "base/mutex.h"
 #include "link/lane.h"
+#include "link/leftovers.h"
 #include "link/resume_record.h"
 #include "link/server_connection.h"
 #include "link/server_race.h"
@@ -30,8 +31,8 @@ namespace longwire::link {
 
 class LinkSession {
  public:
-  LinkSession(wire::Descriptor socket, ServerConnection& servers)
-      : socket_(std::move(socket)), servers_(servers) {}
+  LinkSession(wire::Descriptor socket, ServerConnection& servers, const Leftovers& leftovers)
+      : socket_(std::move(socket)), servers_(servers), leftovers_(leftovers) {}
 
   // Serves the program until its end, on the calling thread.
   void Run();
@@ -57,6 +58,7 @@ class LinkSession {
 
   bool Open(wire::Message& message);
   bool Resume(wire::Message& message);
+  void NoteSession(const transport::Token& token);
   bool AdoptLanes(wire::Message& message, uint32_t lanes);
   void AnswerView(const wire::Message& message);
   std::optional<size_t> FirstOf(ServerRace::Try attempt, std::string* sentence);
@@ -79,6 +81,7 @@ class LinkSession {
 
   wire::Descriptor socket_;
   ServerConnection& servers_;
+  const Leftovers& leftovers_;
   std::atomic<bool> finished_{false};
 
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();

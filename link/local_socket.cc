@@ -34,6 +34,17 @@ wire::Descriptor LockSocket(const std::string& path) {
 
 }  // namespace
 
+std::string LocalSocket::FolderOf(const Options& options) {
+  size_t slash = options.socket.rfind('/');
+  return (slash == std::string::npos ? "." : options.socket.substr(0, slash)) + "/sessions";
+}
+
+std::string LocalSocket::OwnerOf(const Options& options) {
+  std::string owner = options.identity.certificate;
+  for (const transport::Address& server : options.servers) owner += " " + server.Text();
+  return owner;
+}
+
 LocalSocket::Opened LocalSocket::Open() {
   wire::Descriptor lock = LockSocket(options_.socket);
   ended_.Reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -55,13 +66,13 @@ void LocalSocket::Accept() {
       continue;
     }
     if (sessions_.size() >= kMaxSessions) {
-      LinkSession(std::move(socket), servers_)
+      LinkSession(std::move(socket), servers_, leftovers_)
           .Reject("longwire-link serves " + std::to_string(kMaxSessions) +
                   " programs already, the most that one does");
       continue;
     }
     Entry& entry = sessions_.emplace_back();
-    entry.session = std::make_unique<LinkSession>(std::move(socket), servers_);
+    entry.session = std::make_unique<LinkSession>(std::move(socket), servers_, leftovers_);
     bool started = base::StartThread(&entry.thread, [this, session = entry.session.get()] {
       session->Run();
       session->set_finished();

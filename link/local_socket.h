@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/poll_set.h"
+#include "link/leftovers.h"
 #include "link/link_session.h"
 #include "link/options.h"
 
@@ -17,7 +18,8 @@ class LocalSocket {
  public:
   explicit LocalSocket(const Options& options)
       : options_(options),
-        servers_(options.servers, options.identity, options.server_problem, options.packing) {}
+        servers_(options.servers, options.identity, options.server_problem, options.packing),
+        leftovers_(FolderOf(options), OwnerOf(options)) {}
 
   enum class Opened { kOpen, kOtherLink, kFailed };
   // Listens at the socket unless another link does already. kFailed: errno says why.
@@ -32,6 +34,8 @@ class LocalSocket {
     bool gone = false;             // the program has gone, the session is ending
     base::PollSet::Entry hang_up;  // of this pass of WatchPrograms
   };
+  static std::string FolderOf(const Options& options);
+  static std::string OwnerOf(const Options& options);
   void Accept();
   void RefuseOne(int error);
   // How long until the socket closes because no program came; negative: no limit.
@@ -42,6 +46,7 @@ class LocalSocket {
 
   const Options& options_;
   ServerConnection servers_;
+  const Leftovers leftovers_;
   wire::Descriptor listener_;
   wire::Descriptor spare_;  // so that a program can be refused when there are no others
   wire::Descriptor ended_;  // an eventfd: a session's thread has finished

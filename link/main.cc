@@ -44,6 +44,9 @@ void ResetInherited() {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
+  // Where a limit on files is left (client-shim/connect/link_limits.h), the program gets a
+  // sentence.
+  signal(SIGXFSZ, SIG_IGN);
   cpu_set_t all;
   std::memset(&all, 0xff, sizeof(all));
   sched_setaffinity(0, sizeof(all), &all);  // the kernel cuts it to what is allowed

@@ -33,6 +33,10 @@ bool ResumeRecord::Read(uint64_t* session, uint32_t* lanes, std::string* server)
   return *lanes <= wire::kMaxLanes;
 }
 
+void ResumeRecord::RemoveNote() {
+  if (note_ != nullptr) note_->Remove();
+}
+
 void ResumeRecord::SetGrace(std::chrono::milliseconds grace) {
   page_.resume_grace_milliseconds.store(static_cast<uint32_t>(grace.count()));
 }
@@ -46,6 +50,7 @@ void ResumeRecord::SetToken(uint32_t lane, const transport::Token& token) {
   uint32_t other = 1 - (of.token.load() & 1);
   of.tokens[other] = token;
   of.token.store(other, std::memory_order_release);
+  if (lane == 0 && note_ != nullptr) note_->Write(token);
 }
 
 transport::Token ResumeRecord::token(uint32_t lane) const {
@@ -58,10 +63,10 @@ void ResumeRecord::SetEpoch(uint32_t lane, uint32_t epoch) { page_.lane[lane].ep
 uint32_t ResumeRecord::epoch(uint32_t lane) const { return page_.lane[lane].epoch.load(); }
 
 void ResumeRecord::SetLost(uint32_t lane, std::optional<Clock::time_point> when) {
-  int64_t nanoseconds = !when ? 0
-                              : std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                    when->time_since_epoch())
-                                    .count();
+  int64_t nanoseconds =
+      !when
+          ? 0
+          : std::chrono::duration_cast<std::chrono::nanoseconds>(when->time_since_epoch()).count();
   page_.lane[lane].lost_at.store(nanoseconds);
 }
 

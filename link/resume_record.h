@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "link/leftovers.h"
 #include "link/transport/frame.h"
 #include "wire/resume.h"
 #include "wire/rings/segment.h"
@@ -25,6 +26,10 @@ class ResumeRecord {
   // What a former link has written. False if it had not completed the page.
   bool Read(uint64_t* session, uint32_t* lanes, std::string* server) const;
 
+  // The session's file, which follows its token.
+  void SetNote(std::unique_ptr<LeftoverNote> note) { note_ = std::move(note); }
+  void RemoveNote();
+
   void SetGrace(std::chrono::milliseconds grace);
   std::chrono::milliseconds grace() const;
 
@@ -38,11 +43,11 @@ class ResumeRecord {
 
  private:
   explicit ResumeRecord(std::unique_ptr<wire::SegmentMapping> memory)
-      : memory_(std::move(memory)),
-        page_(*reinterpret_cast<wire::ResumePage*>(memory_->data())) {}
+      : memory_(std::move(memory)), page_(*reinterpret_cast<wire::ResumePage*>(memory_->data())) {}
 
   std::unique_ptr<wire::SegmentMapping> memory_;
   wire::ResumePage& page_;
+  std::unique_ptr<LeftoverNote> note_;
 };
 
 }  // namespace longwire::link

@@ -29,6 +29,14 @@ bool LinkSession::AdoptLanes(wire::Message& message, uint32_t lanes) {
   return true;
 }
 
+void LinkSession::NoteSession(const transport::Token& token) {
+  const std::string& server = lanes_[0]->server().server;
+  auto program = wire::PeerCredentials(socket_.get());
+  if (!program) return;
+  record_->SetNote(
+      leftovers_.Note(program->pid, server.empty() ? server_.server : server, session_, token));
+}
+
 bool LinkSession::Resume(wire::Message& message) {
   constexpr int32_t kOver = transport::kLaunchFailed;
   wire::ResumeRequest request;
@@ -50,13 +58,19 @@ bool LinkSession::Resume(wire::Message& message) {
     return false;
   }
   lanes_[0]->SetServer(std::move(*channel));
+  NoteSession(record_->token(0));
+  if (!StartLanes(&sentence)) {
+    Refuse(kOver, sentence);
+    JoinLanes({});
+    return false;
+  }
   bool gone = false;
   {
     base::MutexLock lock(mutex_);
     open_ = true;
     gone = gone_;
   }
-  // The server is told that nobody will come back.
+  // The server learns that nobody will come back.
   if (gone) {
     for (auto& lane : lanes_) lane->Stop({});
   }

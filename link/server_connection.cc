@@ -196,9 +196,9 @@ bool ServerConnection::LoadIdentity(std::shared_ptr<const transport::TlsMaterial
 
 std::optional<ServerChannel> ServerConnection::To(const std::string& server,
                                                   std::string* sentence) {
-  auto found = std::find_if(
-      servers_.begin(), servers_.end(),
-      [&](const transport::Address& address) { return address.Text() == server; });
+  auto found =
+      std::find_if(servers_.begin(), servers_.end(),
+                   [&](const transport::Address& address) { return address.Text() == server; });
   if (found == servers_.end()) {
     *sentence = server + " is none of this longwire-link's servers";
     return std::nullopt;

@@ -24,9 +24,9 @@ struct Least {
   __rlimit_resource resource;
   rlim_t enough;
 };
-constexpr Least kLeast[] = {
-    {RLIMIT_CPU, RLIM_INFINITY}, {RLIMIT_FSIZE, RLIM_INFINITY}, {RLIMIT_DATA, RLIM_INFINITY},
-    {RLIMIT_AS, RLIM_INFINITY},  {RLIMIT_NOFILE, 4096},         {RLIMIT_NPROC, 4096}};
+constexpr Least kLeast[] = {{RLIMIT_CPU, RLIM_INFINITY},  {RLIMIT_FSIZE, RLIM_INFINITY},
+                            {RLIMIT_DATA, RLIM_INFINITY}, {RLIMIT_AS, RLIM_INFINITY},
+                            {RLIMIT_NOFILE, 4096},        {RLIMIT_NPROC, 4096}};
 
 void Raise(__rlimit_resource resource) {
   rlimit limit{};
@@ -64,19 +64,20 @@ std::string Belonging() {
   return text + " " + std::to_string(prctl(PR_GET_SECCOMP));
 }
 
-std::string LastingLimits() {
-  std::string text;
+LastingLimits FindLastingLimits() {
+  LastingLimits found;
   for (const Least& least : kLeast) {
     rlimit limit{};
     if (getrlimit(least.resource, &limit) != 0 || limit.rlim_max >= least.enough) continue;
-    text += std::to_string(least.resource) + "=" + std::to_string(limit.rlim_max) + " ";
+    found.hard += std::to_string(least.resource) + "=" + std::to_string(limit.rlim_max) + " ";
   }
   errno = 0;
   int nice = getpriority(PRIO_PROCESS, 0);
-  if (errno == 0 && nice > 0) text += "nice=" + std::to_string(nice) + " ";
+  if (errno == 0 && nice > 0) found.speed = "nice=" + std::to_string(nice) + " ";
   int policy = sched_getscheduler(0);
-  if (policy == SCHED_IDLE || policy == SCHED_BATCH) text += "policy=" + std::to_string(policy);
-  return text;
+  bool slow = policy == SCHED_IDLE || policy == SCHED_BATCH;
+  if (slow) found.speed += "policy=" + std::to_string(policy);
+  return found;
 }
 
 }  // namespace longwire::shim

@@ -1,7 +1,7 @@
-// What the program that starts a link would pass on to it: limits, nice value, cgroup. A link serves
-// other programs, too, so it leaves behind what a process may leave behind. What it may not, hard
-// limits of a user without privileges above all, it has in common with the programs that it serves:
-// only those whose limits are the same find it (link_place.h).
+// What the program that starts a link would pass on to it: limits, nice value, cgroup. A link
+// serves other programs, too, so it leaves behind what a process may leave behind. What it may not,
+// hard limits of a user without privileges above all, it has in common with the programs that it
+// serves: only those whose limits are the same find it (link_place.h).
 #pragma once
 
 #include <string>
@@ -18,6 +18,10 @@ void LeaveLimits();
 std::string Belonging();
 
 // What a link started by this program could not leave behind; empty if it is not limited.
-std::string LastingLimits();
+struct LastingLimits {
+  std::string hard;   // hard limits
+  std::string speed;  // nice value and scheduling policy
+};
+LastingLimits FindLastingLimits();
 
 }  // namespace longwire::shim

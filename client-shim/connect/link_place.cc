@@ -49,8 +49,8 @@ bool IsTrustedFolder(const std::string& path, std::string* sentence) {
   return false;
 }
 
-// Whether an attempt to connect failed for want of a link. One that is starting, or full, may answer
-// later.
+// Whether an attempt to connect failed for want of a link. One that is starting, or full, may
+// answer later.
 bool IsMissing(int error) {
   return error == ENOENT || error == ECONNREFUSED || error == EAGAIN || error == EINTR;
 }
@@ -65,10 +65,10 @@ std::string Folder(const Options& options) {
 std::string SocketName(const Options& options, const std::string& limits) {
   const wire::IdentityFiles& files = options.identity;
   // With the certificate's text and the switches: a link keeps those that it started with.
-  uint64_t hash = Fnv64(options.server + "\n" + files.certificate + "\n" + files.key + "\n" +
-                        files.authority + "\n" + options.compression + "\n" +
-                        TextOf(files.certificate) + "\n" + options.disabled + "\n" +
-                        Belonging() + "\n" + limits);
+  uint64_t hash =
+      Fnv64(options.server + "\n" + files.certificate + "\n" + files.key + "\n" + files.authority +
+            "\n" + options.compression + "\n" + TextOf(files.certificate) + "\n" +
+            options.disabled + "\n" + Belonging() + "\n" + limits);
   char name[64];
   snprintf(name, sizeof(name), "/link-%016llx.sock", static_cast<unsigned long long>(hash));
   return name;
@@ -92,8 +92,8 @@ std::string LinkBinary(const Options& options) {
 }
 
 std::vector<std::string> CommandLine(const Options& options, const std::string& socket) {
-  std::vector<std::string> words = {LinkBinary(options), "--server",      options.server,
-                                    "--socket",          socket,          "--compression",
+  std::vector<std::string> words = {LinkBinary(options), "--server", options.server,
+                                    "--socket",          socket,     "--compression",
                                     options.compression};
   const wire::IdentityFiles& files = options.identity;
   if (!files.certificate.empty()) words.insert(words.end(), {"--cert", files.certificate});
@@ -107,9 +107,12 @@ std::vector<std::string> CommandLine(const Options& options, const std::string& 
 bool FindLinkPlace(const Options& options, LinkPlace* place, std::string* sentence) {
   place->folder = Folder(options);
   if (!IsTrustedFolder(place->folder, sentence)) return false;
-  const std::string limits = LastingLimits();
-  place->socket = place->folder + SocketName(options, limits);
-  if (!limits.empty()) place->free_socket = place->folder + SocketName(options, "");
+  const LastingLimits limits = FindLastingLimits();
+  place->socket = place->folder + SocketName(options, limits.hard + limits.speed);
+  for (const std::string& less : {std::string(), limits.speed}) {
+    std::string freer = place->folder + SocketName(options, less);
+    if (freer != place->socket) place->freer_sockets.push_back(freer);
+  }
   place->words = CommandLine(options, place->socket);
   if (!base::EnvironmentIsTrusted()) return true;
   for (char** variable = environ; *variable != nullptr; ++variable) {
@@ -122,11 +125,12 @@ bool FindLinkPlace(const Options& options, LinkPlace* place, std::string* senten
 wire::Descriptor ConnectToLink(const LinkPlace& place,
                                std::chrono::steady_clock::time_point deadline,
                                std::string* sentence) {
-  wire::Descriptor socket;
-  if (!place.free_socket.empty()) socket = wire::ConnectLocal(place.free_socket);
-  if (socket.valid()) return socket;
+  for (const std::string& freer : place.freer_sockets) {
+    wire::Descriptor socket = wire::ConnectLocal(freer);
+    if (socket.valid()) return socket;
+  }
   const std::string& path = place.socket;
-  socket = wire::ConnectLocal(path);
+  wire::Descriptor socket = wire::ConnectLocal(path);
   if (socket.valid()) return socket;
   if (!IsMissing(errno)) {
     *sentence = "cannot connect to longwire-link at " + path + ": " + base::Reason(errno);

@@ -14,8 +14,8 @@ namespace longwire::shim {
 
 struct LinkPlace {
   std::string folder;
-  // Of a link without limits, used if it is there; empty if the program is not limited either.
-  std::string free_socket;
+  // Of links that are less limited than this program; one that is there is used.
+  std::vector<std::string> freer_sockets;
   std::string socket;                    // where one is started if none is there
   std::vector<std::string> words;        // the command line; first the binary
   std::vector<std::string> environment;  // NAME=value

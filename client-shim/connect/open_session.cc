@@ -153,7 +153,7 @@ SocketWatch::Renewal RenewalBy(std::shared_ptr<Takeover> takeover, const Session
 enum class Outcome { kAnswered, kClosed, kFailed };
 
 Outcome Ask(const Options& options, const wire::OpenRequest& request, Clock::time_point deadline,
-          SessionParts* parts, std::string* sentence) {
+            SessionParts* parts, std::string* sentence) {
   std::shared_ptr<Takeover> takeover;
   parts->socket = Connect(options, deadline, &takeover, sentence);
   std::string to = "cannot reach " + options.server + ": ";

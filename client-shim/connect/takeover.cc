@@ -70,8 +70,7 @@ Takeover::Answer Takeover::Ask(const wire::Descriptor& socket, std::span<const i
 }
 
 wire::Descriptor Takeover::Connect(std::span<const int> descriptors, std::string* sentence) {
-  const bool resumes = shared().magic.load(std::memory_order_acquire) ==
-                           wire::ResumePage::kMagic &&
+  const bool resumes = shared().magic.load(std::memory_order_acquire) == wire::ResumePage::kMagic &&
                        shared().resume_grace_milliseconds.load() != 0;
   if (down_->closed()) return {};
   if (!resumes) {

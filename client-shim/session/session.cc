@@ -34,8 +34,8 @@ bool ClientSession::Start() {
       "longwire-recv", [](void* self) { static_cast<ClientSession*>(self)->ReceiverLoop(); }, this);
   if (started && socket_.valid()) {
     // When nothing more comes the pump reads what is left, then it ends the session.
-    started = watch_.Start(std::move(socket_), std::move(renewal_),
-                           [this] { down_.memory().Close(0); });
+    started =
+        watch_.Start(std::move(socket_), std::move(renewal_), [this] { down_.memory().Close(0); });
   }
   return started;
 }

@@ -82,7 +82,7 @@ struct SessionParts {
   std::shared_ptr<wire::RingMemory> up;
   std::shared_ptr<wire::RingMemory> down;
   std::vector<LaneRings> lanes;
-  wire::Descriptor socket;   // stays open as long as the session lives; may be none in tests
+  wire::Descriptor socket;       // stays open as long as the session lives; may be none in tests
   SocketWatch::Renewal renewal;  // of the socket
   wire::Descriptor segment;  // for pinned memory (pinned_segment.h), if reply.segment_bytes says so
   wire::OpenReply reply;
@@ -343,7 +343,7 @@ class ClientSession {
   Transfers transfers_;
   StreamEnds ends_;
   std::atomic<uint64_t> next_id_{1};
-  wire::Descriptor socket_;        // until the session starts
+  wire::Descriptor socket_;       // until the session starts
   SocketWatch::Renewal renewal_;  // likewise
   SocketWatch watch_;
   wire::OpenReply opened_;

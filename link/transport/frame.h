@@ -55,6 +55,10 @@ struct Attach {
   uint32_t understands_terms = 0;  // 1: kFrameTerms may be sent; older clients have no such field
 };
 
+// As an attach's resume_position: program and link of the session have ended, and nobody comes back
+// for it. The daemon ends it at once.
+inline constexpr uint64_t kAbandoned = UINT64_MAX;
+
 // The daemon's answer.
 struct Attached {
   Token token{};            // for the next attach

@@ -115,6 +115,11 @@ void Handle(AcceptLoop& loop, transport::ServerStream& stream, Kind kind, Arriva
     Refuse(stream, peer, "there is no such session, or not for this client");
     return;
   }
+  if (attach.resume_position == transport::kAbandoned) {
+    table.End(session, {0, "its program and its link have ended"});
+    Refuse(stream, peer, "its program and its link have ended");
+    return;
+  }
   OnConnection on_connection(loop, peer);
   arrival.shares = {};
   if (attach.lane == 0) session->SetProof(peer.proof);
