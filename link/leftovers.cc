@@ -22,7 +22,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using transport::MessageStream;
 
-constexpr size_t kMostText = 4096;
+constexpr size_t kTextLimit = 4096;
 constexpr std::chrono::milliseconds kPatience{1000};
 constexpr const char* kFirstLine = "longwire session 1";
 constexpr const char* kTaken = ".taken";
@@ -116,7 +116,7 @@ std::vector<std::string> FilesOf(const std::string& folder) {
 
 std::optional<ProcessMark> MarkOf(pid_t pid) {
   std::string path = "/proc/" + std::to_string(pid) + "/stat";
-  std::string text = wire::ReadFile(path.c_str(), kMostText);
+  std::string text = wire::ReadFile(path.c_str(), kTextLimit);
   size_t name_end = text.rfind(')');
   if (pid <= 0 || name_end == std::string::npos) return std::nullopt;
   std::istringstream fields(text.substr(name_end + 1));
@@ -160,7 +160,7 @@ void Leftovers::EndAll(ServerConnection& servers, pid_t opening) const {
   const auto deadline = Clock::now() + kPatience;
   for (const std::string& path : FilesOf(folder_)) {
     if (Clock::now() >= deadline) return;
-    auto of = Parse(wire::ReadFile(path.c_str(), kMostText));
+    auto of = Parse(wire::ReadFile(path.c_str(), kTextLimit));
     if (!of || of->owner != owner_ || of->program.space != space) continue;
     if (of->program.pid != opening && MarkOf(of->program.pid) == of->program) continue;
     // Of several links one tells the server.
@@ -172,7 +172,7 @@ void Leftovers::EndAll(ServerConnection& servers, pid_t opening) const {
     }
     unlink(taken.c_str());
     transport::Log(transport::LogLevel::kInfo, of->session,
-                   "its program and its link have ended; the server was told");
+                   "its program and its link have ended; the server has ended it");
   }
 }
 

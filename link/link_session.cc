@@ -340,7 +340,7 @@ void LinkSession::JoinLanes(const transport::Closed& closed) {
 
 void LinkSession::Relay() {
   Lane& log = *lanes_[0];
-  // One that could not be told stays noted: the next link may be able to.
+  // One that the server could not be notified of stays noted, for the next link.
   bool told = log.Relay();
   if (told && record_ != nullptr) record_->RemoveNote();
   EndForProgram();

@@ -56,8 +56,8 @@ void LeaveLimits() {
 }
 
 std::string Belonging() {
-  constexpr size_t kMost = size_t{64} << 10;
-  std::string text = wire::ReadFile("/proc/self/cgroup", kMost);
+  constexpr size_t kTextLimit = size_t{64} << 10;
+  std::string text = wire::ReadFile("/proc/self/cgroup", kTextLimit);
   // In a container all cgroups may have the same name.
   struct stat space {};
   if (stat("/proc/self/ns/pid", &space) == 0) text += std::to_string(space.st_ino);

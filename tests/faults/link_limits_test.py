@@ -1,5 +1,5 @@
-"""What a program has set for itself, or was given, is not passed on to the link that it starts, as far
-as that can be; what can not reaches no other program."""
+"""What a program has set for itself, or was given, is not passed on to the link that it starts, as
+far as that can be; what can not reaches no other program."""
 import ctypes
 import os
 import pathlib
