@@ -15,6 +15,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/reason.h"
+
 namespace longwire::warden {
 namespace {
 
@@ -116,6 +118,18 @@ bool Reap(const Process& process, int* exit_code, int* signal) {
   *exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   *signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
   return true;
+}
+
+std::string HowItEnded(int exit_code, int signal) {
+  if (signal == SIGKILL) {
+    return "was killed by signal 9, as the kernel does where memory is used up (dmesg says so)";
+  }
+  if (signal != 0) return "was killed by signal " + std::to_string(signal);
+  if (exit_code == base::kSystemRefused) {
+    return "ended: the system refused it a thread or memory; the log of longwire-warden says which";
+  }
+  if (exit_code == kNotStarted) return "could not start; the log of longwire-warden says why";
+  return "ended with code " + std::to_string(exit_code);
 }
 
 }  // namespace longwire::warden

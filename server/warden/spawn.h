@@ -38,5 +38,7 @@ void Kill(const Process& process);
 
 // Reaps an ended process: true with its exit code (or -1) and signal (or 0).
 bool Reap(const Process& process, int* exit_code, int* signal);
+// What that says: "ended with code 1".
+std::string HowItEnded(int exit_code, int signal);
 
 }  // namespace longwire::warden

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <cstdio>
 
 #include "base/cuda_codes.h"
@@ -46,18 +45,6 @@ bool Handle(std::span<const std::byte> packet, Handler handler) {
   if (message::Unpack(packet, &message) != wire::WireResult::kOk) return false;
   handler(message);
   return true;
-}
-
-std::string HowItEnded(int exit_code, int signal) {
-  if (signal == SIGKILL) {
-    return "was killed by signal 9, as the kernel does where memory is used up (dmesg says so)";
-  }
-  if (signal != 0) return "was killed by signal " + std::to_string(signal);
-  if (exit_code == base::kSystemRefused) {
-    return "ended: the system refused it a thread or memory; the log of longwire-warden says which";
-  }
-  if (exit_code == kNotStarted) return "could not start; the log of longwire-warden says why";
-  return "ended with code " + std::to_string(exit_code);
 }
 
 }  // namespace

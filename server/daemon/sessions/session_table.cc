@@ -26,8 +26,7 @@ using transport::LogLevel;
 constexpr std::chrono::seconds kFirstAttachPatience{3};
 constexpr std::chrono::milliseconds kReapLook{250};
 
-// Session numbers are read by people, so they are short. They differ from those of an earlier
-// daemon, whose workers the warden may still be ending.
+// Short for people, and not those of an earlier daemon, whose workers may still be ending.
 uint64_t FirstId() {
   uint32_t random = 0;
   if (getrandom(&random, sizeof(random), 0) != sizeof(random)) random = getpid();
