@@ -90,7 +90,7 @@ void LocalSocket::RefuseOne(int error) {
   spare_.Reset();
   wire::Descriptor socket = wire::AcceptLocal(listener_.get());
   if (socket.valid()) {
-    LinkSession(std::move(socket), servers_)
+    LinkSession(std::move(socket), servers_, leftovers_)
         .Reject("longwire-link cannot serve one more program: " + base::Reason(error));
   } else {
     std::this_thread::sleep_for(kPause);
