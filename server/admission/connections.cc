@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <string_view>
 #include <tuple>
 
 #include "wire/descriptors.h"
@@ -66,36 +67,52 @@ void Connections::Close(Connection& connection) {
 }
 
 // First one that has sent nothing, then one that nobody has called on; of these, that has waited
-// longest. So a flood of silent ones does not close one whose handshake is under way.
+// longest. So a flood of silent ones does not close one whose handshake is under way. Whoever
+// floods has this done for each connection: the system is asked about few of them.
 Connections::Connection* Connections::OldestOf(const std::string& host) {
-  Connection* oldest = nullptr;
-  std::tuple<bool, bool, Clock::time_point> least;
-  for (auto& [peer, one] : connections_) {
-    if (one.host != host || one.sessions != 0 || one.closing) continue;
-    const std::tuple order(one.used || ReceivedOn(one.socket) != 0, one.used, one.since);
-    if (oldest != nullptr && order >= least) continue;
-    oldest = &one;
-    least = order;
+  while (true) {
+    Connection* oldest = nullptr;
+    std::tuple<bool, bool, Clock::time_point> least;
+    for (auto& [peer, one] : connections_) {
+      if (one.sessions != 0 || one.closing || one.host != host) continue;
+      const std::tuple order(one.used || one.spoke, one.used, one.since);
+      if (oldest != nullptr && order >= least) continue;
+      oldest = &one;
+      least = order;
+    }
+    const bool known = oldest == nullptr || oldest->used || oldest->spoke;
+    if (known || ReceivedOn(oldest->socket) == 0) return oldest;
+    oldest->spoke = true;
   }
-  return oldest;
+}
+
+std::string Connections::HostWithMost(const std::string& arriving) {
+  std::map<std::string_view, size_t> waiting;
+  ++waiting[arriving];
+  for (const auto& [peer, one] : connections_) {
+    if (one.sessions == 0 && !one.closing) ++waiting[one.host];
+  }
+  auto most = std::ranges::max_element(waiting, {}, [](const auto& one) { return one.second; });
+  return std::string(most->first);
 }
 
 // Before another one of `host` is added.
 bool Connections::MakeRoom(const std::string& host, const Limits& limits) {
   if (connections_.size() < std::min(limits.of_address, limits.all)) return true;
-  std::map<std::string, size_t> waiting;
-  size_t all = 0, closing = 0;
-  ++waiting[host];
-  for (auto& [peer, one] : connections_) {
+  size_t of_host = 1, all = 0, closing = 0;
+  for (const auto& [peer, one] : connections_) {
     if (one.sessions != 0) continue;
-    one.closing ? ++closing : ++waiting[one.host];
-    if (!one.closing) ++all;
+    if (one.closing) {
+      ++closing;
+      continue;
+    }
+    ++all;
+    if (one.host == host) ++of_host;
   }
   if (all + closing >= 2 * limits.all) return false;  // gRPC has not closed them yet
-  auto most = std::ranges::max_element(waiting, {}, [](const auto& one) { return one.second; });
-  const bool address_full = waiting[host] > limits.of_address;
+  const bool address_full = of_host > limits.of_address;
   if (!address_full && all < limits.all) return true;
-  Connection* oldest = OldestOf(address_full ? host : most->first);
+  Connection* oldest = OldestOf(address_full ? host : HostWithMost(host));
   if (oldest != nullptr) Close(*oldest);
   return oldest != nullptr || all < limits.all;
 }

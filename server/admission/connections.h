@@ -54,6 +54,7 @@ class Connections {
     ino_t file = 0;
     std::string host;  // the peer's, without the port
     bool used = false;
+    bool spoke = false;     // has sent something, as far as somebody has looked
     uint32_t sessions = 0;  // streams on it that belong to one
     Clock::time_point since{};
     uint64_t bytes_before = 0;  // received before it waited
@@ -67,6 +68,8 @@ class Connections {
   void Close(Connection& connection) LONGWIRE_REQUIRES(mutex_);
   bool MakeRoom(const std::string& host, const Limits& limits) LONGWIRE_REQUIRES(mutex_);
   Connection* OldestOf(const std::string& host) LONGWIRE_REQUIRES(mutex_);
+  // With one more of `arriving`.
+  std::string HostWithMost(const std::string& arriving) LONGWIRE_REQUIRES(mutex_);
   void CloseTheLargest(uint64_t bytes, uint64_t most) LONGWIRE_REQUIRES(mutex_);
 
   const LimitsNow limits_;

@@ -69,7 +69,8 @@ void Listener::Accept(int listener) {
             " was closed: too many wait for a session (admission.waiting)");
     return;
   }
-  if (speech_ == Speech::kTls || arrivals_.size() >= kMaxArrivals) {
+  // What says nothing costs gRPC nothing, with TLS neither.
+  if (arrivals_.size() >= kMaxArrivals) {
     accepted_(std::move(socket), from);
   } else {
     arrivals_.push_back(
@@ -81,7 +82,7 @@ bool Listener::Greet(Arrival& arrival, bool readable) {
   if (!readable) return Clock::now() >= arrival.deadline;
   unsigned char first = 0;
   if (recv(arrival.socket.get(), &first, 1, MSG_PEEK) != 1) return true;
-  if (first == kTlsHandshake) {
+  if (first == kTlsHandshake && speech_ != Speech::kTls) {
     Log(LogLevel::kWarning, {.peer = arrival.from},
         "a connection from " + arrival.from +
             " was refused: it begins with TLS, but this server's configuration "

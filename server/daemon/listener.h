@@ -26,8 +26,8 @@ class Listener {
 
   // Listens at all addresses. False with a sentence.
   bool Open(const std::vector<transport::Address>& addresses, std::string* sentence);
-  // Accepts on a thread of its own until Stop. With kPlain it waits for the first byte of each
-  // connection: a client that begins with TLS is refused, with a line in the log.
+  // Accepts on a thread of its own until Stop. It waits for the first byte of each connection
+  // before it hands it on; with kPlain that shows a client that speaks TLS, which is refused.
   enum class Speech { kTls, kPlain };
   // `connections` counts them all, and outlives the listener.
   void Start(Speech speech, admission::Connections& connections, Accepted accepted);
