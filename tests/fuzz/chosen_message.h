@@ -18,7 +18,7 @@ namespace longwire::fuzz {
 
 class ChosenMessage {
  public:
-  // `known`: numbers that the receiver has given out or was told, sizes that it knows.
+  // `known`: numbers that the receiver has given out or knows otherwise, and sizes.
   ChosenMessage(FuzzedDataProvider& input, const std::vector<uint64_t>& known)
       : input_(input), known_(known) {}
 
@@ -48,8 +48,8 @@ class ChosenMessage {
                                     uint64_t{1} << 32, uint64_t{1} << 31, uint64_t{0xffffffff},
                                     uint64_t{1} << 46, uint64_t{0}};
     uint8_t kind = input_.ConsumeIntegral<uint8_t>();
-    if (kind < 176 && !known_.empty()) return known_[input_.ConsumeIntegral<uint16_t>() %
-                                                     known_.size()];
+    if (kind < 176 && !known_.empty())
+      return known_[input_.ConsumeIntegral<uint16_t>() % known_.size()];
     if (kind < 224) return kind % 8;
     if (kind < 248) return kLimits[kind % kLimits.size()];
     return input_.ConsumeIntegral<uint64_t>();

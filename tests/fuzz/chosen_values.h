@@ -98,7 +98,7 @@ class ChosenValues {
   }
 
   std::span<const uint8_t> input_;
-  size_t size_ = 0;  // of the newest list
+  size_t size_ = 0;                // of the newest list
   std::deque<std::string> texts_;  // what the views point into
 };
 

@@ -124,9 +124,8 @@ class Host {
   void TellFromWorker() {
     Worker* worker = Chosen();
     if (worker == nullptr) return;
-    auto packet =
-        message_.PacketOf<Lease, Lease, Return, Share, Borrow, Borrow, GetInfo, Reclaimed, Note,
-                          Charge, Uncharge, SwapLeft, SwapBack, SwapBack, Ran>();
+    auto packet = message_.PacketOf<Lease, Lease, Return, Share, Borrow, Borrow, GetInfo, Reclaimed,
+                                    Note, Charge, Uncharge, SwapLeft, SwapBack, SwapBack, Ran>();
     wire::SendMessage(worker->socket.get(), packet);
     // Nothing is its own any more.
     Return back;

@@ -69,8 +69,8 @@ class Client {
   }
 
   uint64_t Number() {
-    constexpr std::array<uint64_t, 6> kLimits = {UINT64_MAX, uint64_t{1} << 63, 4096,
-                                                 uint64_t{1} << 32, 1 << 20, UINT64_MAX - 63};
+    constexpr std::array<uint64_t, 6> kLimits = {
+        UINT64_MAX, uint64_t{1} << 63, 4096, uint64_t{1} << 32, 1 << 20, UINT64_MAX - 63};
     switch (input_.ConsumeIntegralInRange(0, 3)) {
       case 0:
         return input_.PickValueInArray(kLimits);

@@ -2,8 +2,8 @@
 // between any two steps of this end. Nothing beside the ring is read or written, and this end's own
 // cursors go forward only. Also memory files of any size and content in the place of a ring, a page
 // of gates or one of a tenant's memory.
-#include <fuzzer/FuzzedDataProvider.h>
 #include <fcntl.h>
+#include <fuzzer/FuzzedDataProvider.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -169,8 +169,8 @@ class Ends {
 
 // A file of the other process's, in the place of one of ours.
 void MapForeign(FuzzedDataProvider& input) {
-  constexpr std::array<uint64_t, 8> kSizes = {0,    1,     4096,         4096 + kRing,
-                                              8448, 32792, 4096 + kRing / 2, 12352};
+  constexpr std::array<uint64_t, 8> kSizes = {
+      0, 1, 4096, 4096 + kRing, 8448, 32792, 4096 + kRing / 2, 12352};
   uint64_t size = input.PickValueInArray(kSizes);
   if (input.ConsumeBool()) size = input.ConsumeIntegralInRange<uint64_t>(0, 3 * kRing);
   wire::Descriptor file;

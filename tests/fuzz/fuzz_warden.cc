@@ -78,9 +78,7 @@ class Host {
       error_ = std::move(message->descriptors[1]);
     }
   }
-  bool HasOther() {
-    return base::PollOne(handed_.get(), POLLIN, milliseconds(0)) != 0;
-  }
+  bool HasOther() { return base::PollOne(handed_.get(), POLLIN, milliseconds(0)) != 0; }
   const wire::Descriptor& keeper() const { return keeper_; }
   const wire::Descriptor& error() const { return error_; }  // of the newest worker
 
@@ -120,9 +118,8 @@ class Daemons {
       case 2:
       case 3:
       case 4:
-        return Send(host_.keeper(),
-                    message_.PacketOf<keeper::KeeperState, keeper::KeeperState, keeper::EndWorker,
-                                      message::Hello>());
+        return Send(host_.keeper(), message_.PacketOf<keeper::KeeperState, keeper::KeeperState,
+                                                      keeper::EndWorker, message::Hello>());
       case 5:
         return WriteLines();
       case 6:

@@ -1,6 +1,6 @@
 // A worker's session, from the log to the driver: well-formed calls with wrong arguments, in any
-// order, on any thread, context and stream; some with a wrong header, or cut. The driver notes which
-// handles it has given out, and ends the process for any other; some of its calls fail.
+// order, on any thread, context and stream; some with a wrong header, or cut. The driver notes
+// which handles it has given out, and ends the process for any other; some of its calls fail.
 #include <chrono>
 #include <memory>
 #include <span>

@@ -1,6 +1,6 @@
 // What fuzz_warden's warden starts as keeper and as worker: gives the descriptors that it was
-// started with to the fuzz target, at the socket named by LONGWIRE_HAND_OVER, and waits for its end.
-// As a keeper it has greeted the warden before, and has said that its device is open.
+// started with to the fuzz target, at the socket named by LONGWIRE_HAND_OVER, and waits for its
+// end. As a keeper it has greeted the warden before, and has said that its device is open.
 #include <unistd.h>
 
 #include <cstdlib>

@@ -24,7 +24,9 @@ std::atomic<CUresult> failure{CUDA_SUCCESS};
 bool Fails() { return interval != 0 && ++calls % interval == 0; }
 
 template <class T>
-concept Complete = requires { sizeof(T); };
+concept Complete = requires {
+  sizeof(T);
+};
 
 // A pointer to what only the driver knows.
 template <class T>
@@ -32,8 +34,7 @@ struct HandleTraits {
   static constexpr bool kIs = false;
 };
 template <class T>
-  requires(!std::is_void_v<T> && !std::is_function_v<T>)
-struct HandleTraits<T*> {
+requires(!std::is_void_v<T> && !std::is_function_v<T>) struct HandleTraits<T*> {
   static constexpr bool kIs = !Complete<T>;
 };
 template <class T>
@@ -132,32 +133,30 @@ class Call {
 // `name` is a function without state that says the symbol.
 template <class Name, class... Arguments>
 void Fill(CUresult (*&entry)(Arguments...), Name) {
-  entry = [](Arguments... arguments) {
-    return Call<Arguments...>(Name{}(), arguments...).Run();
-  };
+  entry = [](Arguments... arguments) { return Call<Arguments...>(Name{}(), arguments...).Run(); };
 }
 
 template <class Table>
 void FillAll(Table& table) {
 #define LW_IGNORE(type, name)
-#define LW_FILL(symbol, reason, arguments)                 \
-  if constexpr (requires { table.symbol; }) {              \
-    Fill(table.symbol, [] { return #symbol; });            \
-  }                                                        \
-  if constexpr (requires { table.symbol##_v1; }) {         \
-    Fill(table.symbol##_v1, [] { return #symbol; });       \
+#define LW_FILL(symbol, reason, arguments)           \
+  if constexpr (requires { table.symbol; }) {        \
+    Fill(table.symbol, [] { return #symbol; });      \
+  }                                                  \
+  if constexpr (requires { table.symbol##_v1; }) {   \
+    Fill(table.symbol##_v1, [] { return #symbol; }); \
   }
   LONGWIRE_EVERY_CALL(LW_FILL, LW_IGNORE)
 #undef LW_FILL
 #undef LW_IGNORE
 }
 
-#define LW_ENDS(name)                        \
-  table.name = [](auto handle) {             \
-    Expect(handle, #name);                   \
-    if (Fails()) return failure.load();      \
-    Handles::All().End((Address)handle);     \
-    return CUDA_SUCCESS;                     \
+#define LW_ENDS(name)                    \
+  table.name = [](auto handle) {         \
+    Expect(handle, #name);               \
+    if (Fails()) return failure.load();  \
+    Handles::All().End((Address)handle); \
+    return CUDA_SUCCESS;                 \
   }
 
 void FillEnds(DriverTable& table) {

@@ -44,8 +44,8 @@ class Nonsense:
         count = self.random.choice((0, 1, 2, 5, 64, 65, 3000))
         if width == 0:
             return struct.pack("<I", count) + b"".join(self.number(8) for _ in range(count))
-        text = self.random.choice((b"", b"0" * 64, b"ab" * 32, b"../../../x", b"\x1b[2J\n\x00\xff" * 9,
-                                   self.random.randbytes(40)))
+        text = self.random.choice((b"", b"0" * 64, b"ab" * 32, b"../../../x",
+                                   b"\x1b[2J\n\x00\xff" * 9, self.random.randbytes(40)))
         return struct.pack("<I", len(text)) + text
 
     def packet(self, kinds):

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""A tenant whose program sends well-formed but wrong calls, in any order: its worker answers or ends
-with a sentence, and daemon, warden, keeper and a neighbour's programs go on as if nothing were.
+"""A tenant whose program sends well-formed but wrong calls, in any order: its worker answers or
+ends with a sentence, and daemon, warden, keeper and a neighbour's programs go on as if nothing
+were.
 
 usage: tenant_test.py [--long] [--seed N] [--sessions FIRST:END]
 The seed is printed; with it, the same sessions send the same calls again.
@@ -35,7 +36,7 @@ HOSTILE = 5  # its uid
 CALLS, LONG_CALLS = 30_000, 1_000_000
 PER_SESSION = 1_500
 AT_ONCE = 32  # records of one write
-# How a worker ends that was told to: by itself, or killed by the warden for the daemon.
+# A worker ends by itself, or the warden kills it for the daemon: never so.
 WORKER_ENDS = re.compile(r"worker \d+ (ended with code (?!0\b)\d+|was killed by signal (?!9\b)\d+)")
 
 
@@ -118,7 +119,7 @@ class Session:
 
 
 def attack(longwire, seed, sessions, calls, ends):
-    """Sessions until so many calls were sent. Returns their number and that of the answers."""
+    """Sessions until `calls` calls were sent. Returns how many were, and how many answers came."""
     sent = answers = 0
     for index in sessions:
         if sent >= calls:

@@ -21,7 +21,7 @@ import server  # noqa: E402
 HERE = pathlib.Path(__file__).resolve().parent
 PROGRAMS, LONG_PROGRAMS = 4, 400
 SEED = "CUDA_DEVICE_MAX_CONNECTIONS"  # a variable that reaches a worker
-ENDS = re.compile(r"(longwired|keeper|longwire-warden).*(died of signal|was killed|AddressSanitizer)")
+ENDS = re.compile(r"(longwired|keeper|longwire-warden).*(died of|was killed|AddressSanitizer)")
 
 
 class HostileServer(server.Server):
