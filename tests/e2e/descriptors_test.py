@@ -4,6 +4,7 @@ prints to, and results are right or an error is reported."""
 import itertools
 import os
 import pathlib
+import signal
 import subprocess
 import unittest
 
@@ -78,10 +79,16 @@ class DescriptorsTest(unittest.TestCase):
             self.assertIn(result.code, (0, 3), (report, result))
 
     def test_a_session_that_ends_is_noticed_by_who_has_closed_everything(self):
-        """The link or the daemon dies: an error, no waiting for ever."""
+        """The link dies: another one goes on. A worker or the daemon dies: an error, no waiting for
+        ever."""
         for way in self.ways:
             with self.subTest(way=way), server.Server() as longwire:
                 self.check_end(longwire, way)
+
+    @staticmethod
+    def kill_all(longwire, name):
+        for pid in longwire.processes()[name]:
+            os.kill(pid, signal.SIGKILL)
 
     def check_end(self, longwire, way):
         to = longwire.address if way == "tcp" else f"unix:{longwire.door}"
@@ -94,9 +101,10 @@ class DescriptorsTest(unittest.TestCase):
         self.addCleanup(process.kill)
         self.assertEqual("READY\n", process.stdout.readline())
         process.stdout.readline()
-        name = "longwire-link" if way == "tcp" else "longwired"
-        for pid in longwire.processes()[name]:
-            os.kill(pid, 9)
+        if way == "tcp":
+            self.kill_all(longwire, "longwire-link")
+            server.wait_for(lambda: "resumed after" in longwire.log.read_text(), 5, "another link")
+        self.kill_all(longwire, "longwire-worker" if way == "tcp" else "longwired")
         out, err = process.communicate(timeout=60)
         self.assertEqual(3, process.returncode, out + err)
         self.assertIn("longwire: ", err)

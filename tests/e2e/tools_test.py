@@ -64,7 +64,7 @@ class ToolsTest(unittest.TestCase):
                 self.expect_pass("vector_add", *self.limited(kibibytes, "vector_add"), to=to)
         self.expect_pass("pinned_copies", *self.limited(1 << 20, "pinned_copies"),
                          to=f"unix:{self.longwire.door}")
-        # The first one's limit is that of the link, too, which serves the others.
+        # Programs with the same hard limits have one link.
         for addresses in self.most_addresses_of_links():
             self.assertLess(addresses, 512 << 20)
 
