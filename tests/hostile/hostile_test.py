@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What a client that keeps no rule can do: it gets errors, and nobody else notices."""
 import pathlib
+import struct
 import sys
 import unittest
 
@@ -46,6 +47,19 @@ class HostileTest(unittest.TestCase):
             list(client.messages(5))
             self.assertNotEqual(0, client.down.closed, "the session goes on")
         self.expect_unharmed()
+
+    def test_graphs_within_each_other(self):
+        client = self.client()
+        client.create_context()
+        graphs = [struct.unpack_from("<Q", client.ask("cuGraphCreate", hostile_client.u32(0))[1])[0]
+                  for _ in range(2)]
+        moves = [client.ask("lwGraphMoveChild", hostile_client.u64(graph)
+                            + hostile_client.list64([]) + hostile_client.u64(child))[0]
+                 for graph, child in (graphs, graphs[::-1])]
+        self.assertEqual(0, moves[0])
+        self.assertNotEqual(0, moves[1], "both hold each other")
+        client.send("lwGraphDestroy", hostile_client.u64(graphs[0]))
+        self.assertEqual(0, client.ask("lwMemoryInfo", hostile_client.i32(0))[0])
 
 
 if __name__ == "__main__":

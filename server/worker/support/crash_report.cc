@@ -32,11 +32,12 @@ void CopyUnread() {
 // Not all of this may be called from a signal handler; the process is lost in any case, and a
 // second signal ends it at once (SA_RESETHAND).
 void Report(int signal) {
-  std::array<void*, kMaxFrames> places;
-  int count = backtrace(places.data(), kMaxFrames);
   CopyUnread();
   LiftLogLimit();
   LogLine("died of signal %d at:", signal);
+  // Last: a stack that was overwritten may end the process here.
+  std::array<void*, kMaxFrames> places;
+  int count = backtrace(places.data(), kMaxFrames);
   for (int i = 0; i < count; ++i) {
     Dl_info found{};
     bool known = dladdr(places[i], &found) != 0 && found.dli_fname != nullptr;
