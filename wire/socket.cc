@@ -45,7 +45,8 @@ void TakeDescriptors(msghdr* header, std::vector<Descriptor>* descriptors) {
 
 }  // namespace
 
-bool SendMessage(int socket, std::span<const std::byte> bytes, std::span<const int> descriptors) {
+bool SendMessage(int socket, std::span<const std::byte> bytes, std::span<const int> descriptors,
+                 int flags) {
   if (bytes.size() > kMaxMessageBytes || descriptors.size() > kMaxMessageDescriptors) {
     errno = EMSGSIZE;
     return false;
@@ -66,7 +67,7 @@ bool SendMessage(int socket, std::span<const std::byte> bytes, std::span<const i
   }
   ssize_t sent = -1;
   do {
-    sent = sendmsg(socket, &header, MSG_NOSIGNAL);
+    sent = sendmsg(socket, &header, MSG_NOSIGNAL | flags);
   } while (sent < 0 && errno == EINTR);
   return sent == static_cast<ssize_t>(bytes.size());
 }

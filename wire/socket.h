@@ -25,8 +25,9 @@ inline constexpr size_t kMaxMessageBytes = 200 << 10;  // below the kernel's def
 inline constexpr size_t kMaxMessageDescriptors = 64;
 
 // Sends one packet; false if the peer is gone or the packet too large. Never raises SIGPIPE.
+// `flags`: MSG_DONTWAIT or none.
 bool SendMessage(int socket, std::span<const std::byte> bytes,
-                 std::span<const int> descriptors = {});
+                 std::span<const int> descriptors = {}, int flags = 0);
 
 // Waits up to `timeout` (negative: for ever) for one packet. nullopt on timeout, end of file, error
 // or a truncated packet; *closed is true for end of file and errors, false for a timeout. A process

@@ -13,7 +13,7 @@ constexpr size_t kOfTheDaemon = 48;
 constexpr size_t kOfConnection = 2;
 // Control socket and its duplicate, pidfd, the page of gates and its bell, a message that is being
 // answered; a local client's socket and segment.
-constexpr size_t kOfSession = 6;
+constexpr size_t kOfSession = 7;
 constexpr size_t kOfLocalClient = 2;
 constexpr size_t kRings = 2;
 // Of the rest, the part for strangers: one in four.

@@ -114,6 +114,12 @@ bool Entrance::EnterSession(const std::string& identity, size_t descriptors,
   return false;
 }
 
+void Entrance::InheritSession(const std::string& identity, size_t descriptors) {
+  base::MutexLock lock(mutex_);
+  ++sessions_[identity];
+  held_ += descriptors;
+}
+
 void Entrance::LeaveSession(const std::string& identity, size_t descriptors) {
   base::MutexLock lock(mutex_);
   held_ -= descriptors;

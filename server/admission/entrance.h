@@ -36,6 +36,8 @@ class Entrance {
                     std::string* sentence);
   // Counts a session of the identity, and the descriptors that it needs; false with a sentence.
   bool EnterSession(const std::string& identity, size_t descriptors, std::string* sentence);
+  // Counts one that another daemon let in, beyond any limit.
+  void InheritSession(const std::string& identity, size_t descriptors);
   void LeaveSession(const std::string& identity, size_t descriptors);
 
   Connections& connections() { return connections_; }

@@ -112,7 +112,9 @@ void Handle(AcceptLoop& loop, transport::ServerStream& stream, Kind kind, Arriva
   std::shared_ptr<ServerSession> session = table.Find(attach.session);
   bool fits = (attach.lane == 0) == (kind == Kind::kExecute);
   if (session == nullptr || !fits || !session->MayAttach(attach.lane, attach.token, peer)) {
-    Refuse(stream, peer, "there is no such session, or not for this client");
+    std::string sentence = table.FarewellTo(peer, attach.session);
+    if (sentence.empty()) sentence = "there is no such session, or not for this client";
+    Refuse(stream, peer, sentence);
     return;
   }
   if (attach.resume_position == transport::kAbandoned) {
@@ -132,6 +134,10 @@ void Handle(AcceptLoop& loop, transport::ServerStream& stream, Kind kind, Arriva
     return;
   }
   Outcome outcome = *ended;
+  if (table.left()) {  // the next daemon goes on with it
+    stream.End(true);
+    return;
+  }
   if (outcome == Outcome::kViolation) {
     Log(LogLevel::kWarning, session->subject(), closed.sentence);
     stream.set_status({grpc::StatusCode::INVALID_ARGUMENT, closed.sentence});

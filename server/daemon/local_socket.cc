@@ -1,6 +1,7 @@
 #include "server/daemon/local_socket.h"
 
 #include <fcntl.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -51,12 +52,18 @@ void RefuseAtOnce(const wire::Descriptor& socket, const std::string& sentence) {
   wire::SendMessage(socket.get(), writer.span());
 }
 
-void WaitUntilGone(int socket) {
+void WaitUntilGone(int socket, int leaves) {
   base::AssertNoRankedLockHeld();
-  base::PollOne(socket, POLLRDHUP, std::chrono::milliseconds(-1));
+  base::PollSet set;
+  set.Add(socket, POLLRDHUP);
+  set.Add(leaves);
+  while (set.Wait(kForEver) < 0) usleep(kPauseMicroseconds);
 }
 
 }  // namespace
+
+LocalSocket::LocalSocket(SessionTable& table)
+    : table_(table), leaves_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
 bool LocalSocket::Start(const std::string& path, std::string* sentence) {
   path_ = path;
@@ -180,6 +187,28 @@ void LocalSocket::Begin(Waiting& waiting) {
   CountEnded();
 }
 
+void LocalSocket::Inherit(SessionTable::LocalClients clients) {
+  for (auto& [session, client] : clients) {
+    {
+      base::MutexLock lock(mutex_);
+      ++clients_;
+    }
+    auto socket = std::make_shared<wire::Descriptor>(std::move(client));
+    std::thread thread;
+    bool started = base::StartThread(&thread, [this, socket, session = session] {
+      Accompany(*socket, session);
+      CountEnded();
+    });
+    if (started) {
+      thread.detach();
+      continue;
+    }
+    table_.End(session, {static_cast<uint32_t>(transport::kLaunchFailed),
+                         "the server cannot go on: " + base::ReasonOfNoThread(errno)});
+    CountEnded();
+  }
+}
+
 void LocalSocket::CountEnded() {
   base::MutexLock lock(mutex_);
   --clients_;
@@ -197,6 +226,7 @@ void LocalSocket::Serve(wire::Descriptor socket, uid_t uid, admission::Capacity:
   std::atomic<bool> cancelled{false};
   OpenedSession opened = table_.Open(message->bytes, wire::SpokenVersions(), peer, cancelled);
   opening.Leave();
+  if (opened.session == nullptr && table_.left()) return;
   wire::Writer writer;
   opened.reply.Encode(writer);
   if (opened.session == nullptr) {
@@ -204,27 +234,36 @@ void LocalSocket::Serve(wire::Descriptor socket, uid_t uid, admission::Capacity:
     return;
   }
   std::vector<int> shared = opened.session->shared_descriptors();
+  table_.Keep(*opened.session, socket.get());
   bool sent = !HasGone(socket.get()) && wire::SendMessage(socket.get(), writer.span(), shared);
-  if (sent) {
-    opened.session->set_on_end([descriptor = socket.get()](const transport::Closed& closed) {
-      // The rings carry the code only, so the sentence goes through the socket.
-      if (!closed.sentence.empty()) {
-        wire::SendMessage(descriptor, std::as_bytes(std::span(closed.sentence)));
-      }
-      shutdown(descriptor, SHUT_RDWR);
-    });
-    WaitUntilGone(socket.get());
-    // Waits for an End that is using the socket, and keeps later ones from it.
-    opened.session->set_on_end({});
-  }
+  if (sent) return Accompany(socket, opened.session);
   table_.End(opened.session, {});
 }
 
+void LocalSocket::Accompany(const wire::Descriptor& socket,
+                            const std::shared_ptr<ServerSession>& session) {
+  session->set_on_end([descriptor = socket.get()](const transport::Closed& closed) {
+    // The rings carry the code only, so the sentence goes through the socket.
+    if (!closed.sentence.empty()) {
+      wire::SendMessage(descriptor, std::as_bytes(std::span(closed.sentence)));
+    }
+    shutdown(descriptor, SHUT_RDWR);
+  });
+  WaitUntilGone(socket.get(), leaves_.get());
+  // Waits for an End that is using the socket, and keeps later ones from it.
+  session->set_on_end({});
+  table_.End(session, {});
+}
+
 void LocalSocket::Stop() {
-  if (!listener_.valid() || stopping_.exchange(true)) return;
-  shutdown(listener_.get(), SHUT_RDWR);
-  if (thread_.joinable()) thread_.join();
-  unlink(path_.c_str());
+  if (stopping_.exchange(true)) return;
+  if (listener_.valid()) {
+    shutdown(listener_.get(), SHUT_RDWR);
+    if (thread_.joinable()) thread_.join();
+    // Left behind, it says to clients that the next daemon is on its way (client-shim/connect).
+    if (!table_.left()) unlink(path_.c_str());
+  }
+  if (table_.left()) eventfd_write(leaves_.get(), 1);
   base::MutexLock lock(mutex_);
   while (clients_ != 0) fewer_.Wait(lock);
 }

@@ -22,13 +22,15 @@ namespace longwire::daemon {
 
 class LocalSocket {
  public:
-  explicit LocalSocket(SessionTable& table) : table_(table) {}
+  explicit LocalSocket(SessionTable& table);
   ~LocalSocket() { Stop(); }
 
   // False, with a sentence for the operator, when the socket cannot be opened.
   bool Start(const std::string& path, std::string* sentence);
   // Lets other users connect if `config` names any. Each is then admitted or refused by its uid.
   void SetMode(const config::Config& config);
+  // Goes on for clients of another daemon's local socket.
+  void Inherit(SessionTable::LocalClients clients);
   void Stop();
 
  private:
@@ -50,11 +52,14 @@ class LocalSocket {
   void Begin(Waiting& waiting);
   void CountEnded();
   void Serve(wire::Descriptor socket, uid_t uid, admission::Capacity::Share opening);
+  // Until the client has gone, or the daemon leaves its sessions.
+  void Accompany(const wire::Descriptor& socket, const std::shared_ptr<ServerSession>& session);
 
   SessionTable& table_;
   std::string path_;
   wire::Descriptor listener_;
-  int accept_error_ = 0;  // why no program could be accepted
+  int accept_error_ = 0;     // why no program could be accepted
+  wire::Descriptor leaves_;  // readable: the threads end, the sessions stay
   std::thread thread_;
   std::atomic<bool> stopping_{false};
   std::list<Waiting> waiting_;  // used by Loop's thread; the oldest first

@@ -140,6 +140,17 @@ int WaitForTheEnd(const sigset_t& signals, Reloader& reloader, Notifier& notifie
   }
 }
 
+// First the sessions of the daemon before: their clients come back as soon as the port is open.
+bool Begin(SessionTable& table, AcceptLoop& accept, LocalSocket& local_socket) {
+  std::string sentence;
+  const std::string path = config::LocalSocketPath(*table.config());
+  bool started = table.Start(&sentence) && accept.Start(&sentence) &&
+                 (path.empty() || local_socket.Start(path, &sentence));
+  local_socket.Inherit(table.InheritedClients());
+  if (!started) Log(LogLevel::kError, sentence);
+  return started;
+}
+
 int Serve(config::LiveConfig& live, Reloader& reloader, const sigset_t& signals) {
   const config::LiveConfig::Snapshot first = live.Get();
   live.Subscribe([](const config::Config& now) {
@@ -162,12 +173,8 @@ int Serve(config::LiveConfig& live, Reloader& reloader, const sigset_t& signals)
   Removals removals(table, accept.revocations(),
                     [&accept](const std::string& chain) { return accept.Distrust(chain); });
   table.set_check([&removals](const ServerSession& session) { return removals.CheckNew(session); });
-  // First the port: a second daemon must not take over the first one's workers.
-  const std::string local_path = config::LocalSocketPath(*first);
-  if (!accept.Start(&sentence) ||
-      (!local_path.empty() && !local_socket.Start(local_path, &sentence)) ||
-      !table.Start(&sentence)) {
-    Log(LogLevel::kError, sentence);
+  if (!Begin(table, accept, local_socket)) {
+    table.Leave();
     return 1;
   }
   reloader.set_preparation([&](const config::Config& next, std::string* problem) {
@@ -189,6 +196,7 @@ int Serve(config::LiveConfig& live, Reloader& reloader, const sigset_t& signals)
   if (first->has_metrics()) WarnOfMetrics(first->metrics());
   if (first->has_metrics() && !metrics.Start(first->metrics(), &sentence)) {
     Log(LogLevel::kError, sentence);
+    table.Leave();
     return 1;
   }
   Notifier notifier(service::Manager::Ours(), accept);
@@ -200,6 +208,8 @@ int Serve(config::LiveConfig& live, Reloader& reloader, const sigset_t& signals)
   int signal = WaitForTheEnd(signals, reloader, notifier, admin, table);
   Log(LogLevel::kInfo, "ending on signal " + std::to_string(signal));
   notifier.Stopping();
+  // Another daemon is to follow; until then the warden keeps the sessions.
+  if (signal != SIGINT) table.Leave();
   accept.Stop();
   local_socket.Stop();
   removals.Stop();

@@ -15,6 +15,10 @@ class OpenCall final
     SessionTable& table = loop().table();
     auto bytes = std::as_bytes(std::span(request().request()));
     OpenedSession opened = table.Open(bytes, LinkVersions(), peer, cancelled());
+    // The link asks again, and finds the next daemon.
+    if (opened.session == nullptr && table.left()) {
+      return Refuse(grpc::StatusCode::UNAVAILABLE, "the server is restarted");
+    }
     if (opened.session != nullptr && cancelled().load()) {
       table.End(opened.session, {0, "the client went away before it was open"});
     }

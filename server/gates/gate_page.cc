@@ -91,6 +91,15 @@ std::atomic<uint64_t>& GatePage::bytes_in_flight() { return header_->bytes_in_fl
 
 std::atomic<uint64_t>& GatePage::segment_bytes() { return header_->segment_bytes; }
 
+void GatePage::OpenAll() {
+  for (uint32_t i = 0; i < devices_; ++i) {
+    DeviceGate& gate = gates_[i];
+    gate.budget_calls = gate.budget_microseconds = gate.copy_slice_bytes = gate.tell = 0;
+    gate.closed = 0;
+  }
+  RingWorker();
+}
+
 void GatePage::RingWorker() {
   header_->changes.fetch_add(1);
   syscall(SYS_futex, &header_->changes, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);

@@ -35,6 +35,37 @@ bool HostMemoryTable::Opened(uint64_t session, uint64_t limit, HostMemoryTerms t
   return wire::SendMessage(control, message::Pack(terms), {&descriptor, 1});
 }
 
+bool HostMemoryTable::Inherit(uint64_t session, uint64_t limit, const std::string& tenant,
+                              uint32_t slot, wire::Descriptor page) {
+  base::MutexLock lock(mutex_);
+  Tenant& entry = tenants_[tenant];
+  if (entry.page == nullptr) entry.page = HostMemoryPage::Map(std::move(page));
+  bool good = entry.page != nullptr && slot < HostMemoryPage::kSlots &&
+              entry.sessions.try_emplace(slot, session).second;
+  if (good) entry.page->limit() = limit;
+  if (entry.sessions.empty()) tenants_.erase(tenant);
+  return good;
+}
+
+void HostMemoryTable::ForgetOthers() {
+  base::MutexLock lock(mutex_);
+  for (auto& [name, tenant] : tenants_) {
+    for (uint32_t slot = 0; slot < tenant.page->slots().load(); ++slot) {
+      if (!tenant.sessions.contains(slot)) tenant.page->used(slot) = 0;
+    }
+  }
+}
+
+HostMemoryTable::Place HostMemoryTable::PlaceOf(uint64_t session) {
+  base::MutexLock lock(mutex_);
+  for (const auto& [name, tenant] : tenants_) {
+    for (const auto& [slot, holder] : tenant.sessions) {
+      if (holder == session) return {slot, wire::Duplicate(tenant.page->descriptor())};
+    }
+  }
+  return {};
+}
+
 void HostMemoryTable::Ended(uint64_t session) {
   base::MutexLock lock(mutex_);
   for (auto tenant = tenants_.begin(); tenant != tenants_.end(); ++tenant) {

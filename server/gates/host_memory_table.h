@@ -19,6 +19,18 @@ class HostMemoryTable {
   // bytes of all sessions of the tenant. False if there is no memory for the page, no slot is left
   // or the worker does not take it.
   bool Opened(uint64_t session, uint64_t limit, HostMemoryTerms terms, int control);
+  // A session of another daemon, which gave it this slot of this page. False if that is no page of
+  // this tenant.
+  bool Inherit(uint64_t session, uint64_t limit, const std::string& tenant, uint32_t slot,
+               wire::Descriptor page);
+  // After the last of these: nobody holds what the others had.
+  void ForgetOthers();
+  // What another daemon has to be given for Inherit.
+  struct Place {
+    uint32_t slot = 0;
+    wire::Descriptor page;  // invalid: the session has none
+  };
+  Place PlaceOf(uint64_t session);
   // The session has ended; nothing if it was never opened.
   void Ended(uint64_t session);
   // Another limit, which holds at once.

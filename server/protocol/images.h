@@ -3,6 +3,8 @@
 //
 //   Find -> Found    with one descriptor of sealed memory if known and with_bytes
 //   Keep -> nothing  with one descriptor of sealed memory, whose digest the daemon computes
+//   Forgotten        from a daemon that has taken the session over: requests from before get no
+//                    answer. A worker of an earlier release ignores it
 //
 // Packets are made by message::Pack and read by message::Unpack.
 #pragma once
@@ -37,6 +39,11 @@ struct Keep {
   std::string digest;
   uint64_t bytes = 0;
   auto Fields() { return std::tie(digest, bytes); }
+};
+
+struct Forgotten {
+  static constexpr uint32_t kKind = 104;
+  auto Fields() { return std::tie(); }
 };
 
 }  // namespace longwire::images

@@ -52,7 +52,8 @@ bool Handle(std::span<const std::byte> packet, Handler handler) {
 Warden::Warden(Options options)
     : options_(std::move(options)),
       compile_cache_(options_.compile_cache),
-      ledger_(keeper::TenantLedger::Create()) {}
+      ledger_(keeper::TenantLedger::Create()),
+      grace_(options_.orphan_time) {}
 
 bool Warden::Listen(std::string* sentence, wire::Descriptor given) {
   std::string path = given.valid() ? service::PathOf(given) : options_.socket;
@@ -80,8 +81,10 @@ bool Warden::RunOnce(milliseconds timeout) {
   bool hurries = KeepKeepers();
   hurries |= KeepWarm();
   hurries |= KillOrphans();
-  bool used = !connections_.empty();
+  bool used = false;
   for (auto& [number, worker] : workers_) used |= worker.session != 0;
+  if (!used && options_.own_program.WasReplaced()) return false;
+  used |= !connections_.empty();
   if (used) last_needed_ = Clock::now();
   if (options_.on_demand && Clock::now() - last_needed_ > options_.idle_end) return false;
   hurries |= options_.on_demand && !used;
@@ -163,11 +166,13 @@ void Warden::Serve(int connection) {
   auto kill = [&](const KillWorker& request) {
     if (uint64_t number = FindSession(request.session)) Kill(workers_.at(number).process);
   };
+  auto keep = [&](const KeepSession& request) { Keep(request, std::move(message->descriptors)); };
   bool known =
       Handle<StartWorker>(message->bytes, answer) || Handle<KillWorker>(message->bytes, kill) ||
       Handle<ListWorkers>(message->bytes, answer) || Handle<GetStats>(message->bytes, answer) ||
       Handle<SetQuota>(message->bytes, answer) || Handle<SetLimits>(message->bytes, answer) ||
-      Handle<GetEvents>(message->bytes, answer) ||
+      Handle<GetEvents>(message->bytes, answer) || Handle<TakeSession>(message->bytes, answer) ||
+      Handle<SetGrace>(message->bytes, answer) || Handle<KeepSession>(message->bytes, keep) ||
       Handle<message::LogTerms>(message->bytes, answer);
   if (!known) Disconnect(connection);
 }
@@ -186,16 +191,6 @@ void Warden::Reply(int connection, std::span<const std::byte> packet, std::span<
   auto found = connections_.find(connection);
   if (found == connections_.end()) return;
   if (!wire::SendMessage(found->second.socket.get(), packet, files)) Disconnect(connection);
-}
-
-void Warden::ReplyStarted(int connection, uint64_t request, const Worker& worker, bool warm) {
-  WorkerStarted started{request, 0, "", worker.session, worker.process.pid, warm, {}};
-  for (int32_t device : worker.devices) {
-    started.keepers.push_back({device, keepers_[device].process.pid});
-  }
-  const int files[kWorkerDescriptors] = {worker.control.get(), worker.up.get(), worker.down.get(),
-                                         worker.process.pidfd.get()};
-  Reply(connection, message::Pack(started), files);
 }
 
 std::string Warden::Check(const StartWorker& request) {
@@ -447,6 +442,7 @@ void Warden::OnWorkerEnded(uint64_t number) {
   std::string how = "worker " + std::to_string(worker.process.pid) + " " +
                     (worker.why.empty() ? HowItEnded(exit_code, signal) : worker.why);
   if (worker.session != 0) {
+    KeepEnd(worker, how);
     Reply(worker.connection,
           message::Pack(WorkerDied{worker.session, worker.process.pid, exit_code, signal, how}));
   } else if (!worker.devices.empty()) {
@@ -476,16 +472,6 @@ void Warden::CloseAccounts(uint64_t number, const Worker& worker) {
     }
     ledger_->Refund(worker.tenant, device, refund);
   }
-}
-
-bool Warden::KillOrphans() {
-  bool any = false;
-  for (auto& [number, worker] : workers_) {
-    bool orphan = worker.session != 0 && worker.connection == -1;
-    any |= orphan;
-    if (orphan && Clock::now() - worker.orphaned > options_.orphan_time) Kill(worker.process);
-  }
-  return any;
 }
 
 }  // namespace longwire::warden

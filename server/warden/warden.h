@@ -14,9 +14,11 @@
 #include "server/ledger/loan_table.h"
 #include "server/ledger/quota.h"
 #include "server/protocol/keeper.h"
+#include "server/protocol/kept_session.h"
 #include "server/protocol/log_terms.h"
 #include "server/protocol/warden.h"
 #include "server/warden/compile_cache.h"
+#include "server/warden/own_program.h"
 #include "server/warden/spawn.h"
 #include "server/warden/worker_log.h"
 #include "wire/socket.h"
@@ -31,10 +33,11 @@ struct Options {
   std::map<int32_t, int> warm_workers_of;  // overrides for single devices
   bool on_demand = false;                  // Run ends when the warden is not needed for idle_end
   std::chrono::seconds idle_end{60};
-  std::chrono::seconds orphan_time{kOrphanSeconds};
-  std::string compile_cache;   // folder; empty: no cache
-  std::string worker_program;  // paths
+  std::chrono::seconds orphan_time{kOrphanSeconds};  // until a daemon says another
+  std::string compile_cache;                         // folder; empty: no cache
+  std::string worker_program;                        // paths
   std::string keeper_program;
+  OwnProgram own_program;
 };
 
 class Warden {
@@ -46,7 +49,8 @@ class Warden {
   // or one of our own. Root and the owner of the socket's file may connect.
   int OpenDevices(std::string* sentence);
   bool Listen(std::string* sentence, wire::Descriptor given = {});
-  // Serves. RunOnce is one pass that waits at most `timeout`; false: the warden is not needed.
+  // Serves. RunOnce is one pass that waits at most `timeout`; false: the warden is not needed, or
+  // has no session and its program was upgraded: its successor has the next one.
   void Run();
   bool RunOnce(std::chrono::milliseconds timeout);
 
@@ -83,6 +87,8 @@ class Warden {
     uint64_t session = 0;  // 0: warm
     int connection = -1;   // owner, -1: none
     Clock::time_point orphaned{};
+    std::string record;                  // for the next daemon, with these
+    std::vector<wire::Descriptor> kept;  // descriptors
     Clock::time_point started{};
     std::vector<int32_t> devices;
     std::vector<wire::Descriptor> keeper_ends;  // of its sockets, for the keepers' successors
@@ -91,6 +97,12 @@ class Warden {
     std::string why;  // reason why it is killed
     WorkerLog log;
     base::PollSet::Entry end, lines;  // of this pass: its process, its log
+  };
+  // A session whose worker ended while there was no daemon.
+  struct Gone {
+    uint64_t session = 0;
+    std::string record, how;
+    Clock::time_point since{};
   };
   // When the next worker is started ahead on a device.
   struct Warm {
@@ -111,6 +123,10 @@ class Warden {
   void Do(int connection, const StartWorker& request);
   void Do(int connection, const ListWorkers& request);
   void Do(int connection, const GetStats& request);
+  void Do(int connection, const TakeSession& request);
+  void Do(int connection, const SetGrace& request);
+  void Keep(const KeepSession& request, std::vector<wire::Descriptor> descriptors);
+  void KeepEnd(const Worker& worker, const std::string& how);
   ChargeStats Charges() const;
   void Do(int connection, const SetQuota& request);
   void Do(int connection, const SetLimits& request);
@@ -118,6 +134,8 @@ class Warden {
   void Do(int connection, const GetEvents& request);
   void Reply(int connection, std::span<const std::byte> packet, std::span<const int> files = {});
   void ReplyStarted(int connection, uint64_t request, const Worker& worker, bool warm);
+  WorkerStarted Started(const Worker& worker);
+  static std::vector<int> DescriptorsOf(const Worker& worker);  // as WorkerStarted carries them
   std::string Check(const StartWorker& request);
   // The tenant's number in the ledger, a new one for a new name; 0 for nobody.
   uint32_t TenantNumber(const std::string& name);
@@ -163,12 +181,14 @@ class Warden {
   std::map<int, Connection> connections_;  // by descriptor
   std::map<int32_t, Keeper> keepers_;      // by device
   std::map<uint64_t, Worker> workers_;     // by number
+  std::vector<Gone> gone_;
   uint64_t next_worker_ = 1;
   std::map<uint64_t, uint64_t> sessions_;  // by worker's number, also of some that ended
   keeper::KeeperLimits limits_;            // the keepers'
   message::LogTerms log_terms_;            // the workers'
   std::map<int32_t, Warm> warm_;           // by device
   Clock::time_point warm_after_{};
+  std::chrono::milliseconds grace_;  // how long workers without a daemon live
   Clock::time_point last_needed_ = Clock::now();
 };
 

@@ -5,6 +5,7 @@
 #include "server/protocol/hello.h"
 #include "server/protocol/images.h"
 #include "server/protocol/keeper.h"
+#include "server/protocol/kept_session.h"
 #include "server/protocol/warden.h"
 
 namespace {
@@ -35,7 +36,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   RoundTripAnyOf<warden::StartWorker, warden::WorkerStarted, warden::KillWorker,
                  warden::ListWorkers, warden::ListEnd, warden::WorkerDied, warden::GetStats,
                  warden::Stats, warden::SetQuota, warden::SetLimits, warden::GetEvents,
-                 warden::Events>(packet);
+                 warden::Events, warden::KeepSession, warden::SetGrace, warden::TakeSession,
+                 warden::SessionTaken>(packet);
   RoundTripAnyOf<keeper::Lease, keeper::Grant, keeper::Refuse, keeper::Return, keeper::GetInfo,
                  keeper::Info, keeper::Reclaim, keeper::Reclaimed, keeper::Note, keeper::Attach,
                  keeper::KeeperLimits, keeper::KeeperState, keeper::SwapOut, keeper::SwapLeft,

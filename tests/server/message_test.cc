@@ -7,6 +7,7 @@
 
 #include "server/protocol/hello.h"
 #include "server/protocol/keeper.h"
+#include "server/protocol/kept_session.h"
 #include "server/protocol/warden.h"
 
 namespace longwire {
@@ -35,12 +36,12 @@ void Fill(T* value, int* counter) {
   }
 }
 
-using Messages =
-    testing::Types<warden::StartWorker, warden::WorkerStarted, warden::KillWorker,
-                   warden::ListWorkers, warden::ListEnd, warden::WorkerDied, warden::GetStats,
-                   warden::Stats, keeper::Lease, keeper::Grant, keeper::Refuse, keeper::Return,
-                   keeper::GetInfo, keeper::Info, keeper::Attach, keeper::KeeperState,
-                   keeper::Charge, keeper::Charged, keeper::Uncharge, message::Hello>;
+using Messages = testing::Types<
+    warden::StartWorker, warden::WorkerStarted, warden::KillWorker, warden::ListWorkers,
+    warden::ListEnd, warden::WorkerDied, warden::GetStats, warden::Stats, warden::KeepSession,
+    warden::SetGrace, warden::TakeSession, warden::SessionTaken, keeper::Lease, keeper::Grant,
+    keeper::Refuse, keeper::Return, keeper::GetInfo, keeper::Info, keeper::Attach,
+    keeper::KeeperState, keeper::Charge, keeper::Charged, keeper::Uncharge, message::Hello>;
 TYPED_TEST_SUITE(MessageTest, Messages);
 
 TYPED_TEST(MessageTest, ComesThroughWhole) {

@@ -42,6 +42,7 @@ void FakeWarden::Loop() {
     while (auto message = wire::ReceiveMessage(connection, std::chrono::milliseconds(-1))) {
       warden::KillWorker kill;
       warden::ListWorkers list;
+      warden::TakeSession take;
       warden::GetStats stats;
       if (message::HelloIn(message->bytes)) {
         if (!knows_hello_.load()) break;
@@ -52,6 +53,10 @@ void FakeWarden::Loop() {
         Kill(kill.session);
       } else if (message::Unpack(message->bytes, &list) == wire::WireResult::kOk) {
         wire::SendMessage(connection, message::Pack(warden::ListEnd{list.request, 0}));
+      } else if (message::Unpack(message->bytes, &take) == wire::WireResult::kOk) {
+        warden::SessionTaken none;
+        none.request = take.request;
+        wire::SendMessage(connection, message::Pack(none));
       } else if (message::Unpack(message->bytes, &stats) == wire::WireResult::kOk) {
         warden::Stats answer;
         answer.request = stats.request;

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "server/protocol/kept_session.h"
 #include "server/protocol/warden.h"
 #include "wire/open.h"
 #include "wire/rings/ring.h"

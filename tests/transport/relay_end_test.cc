@@ -6,6 +6,8 @@
 #include <cstring>
 #include <string>
 
+#include "wire/rings/ring_control.h"
+
 namespace longwire::transport {
 namespace {
 
@@ -314,6 +316,30 @@ TEST_F(RelayEndTest, SurvivesAWriterThatLiesAboutItsCursor) {
   RelayEnd::Batch batch;
   EXPECT_FALSE(relay_.Next(&batch));
   EXPECT_TRUE(outgoing_->closed());
+}
+
+// The first was killed after a store and before the wake-up that belongs to it.
+TEST_F(RelayEndTest, AnotherProcessGoesOnWhereTheFirstWas) {
+  EXPECT_EQ(Receive(0, "abc"), WireResult::kOk);
+  Write("defgh");
+  RelayEnd::Batch batch;
+  ASSERT_TRUE(relay_.Next(&batch));
+  incoming_->control().producer_sleeping = 1;
+  outgoing_->control().consumer_sleeping = 1;
+  uint32_t pokes = incoming_->control().consumer_pokes;
+
+  RelayEnd next(incoming_, outgoing_);
+  next.Inherit(1);
+  EXPECT_EQ(incoming_->control().producer_sleeping, 0u);
+  EXPECT_EQ(outgoing_->control().consumer_sleeping, 0u);
+  EXPECT_GT(incoming_->control().consumer_pokes, pokes) << "its reader may be asleep";
+  EXPECT_EQ(next.StartEpoch(1, 3, 2), WireResult::kFatal) << "an older connection";
+  ASSERT_EQ(next.StartEpoch(2, 3, 2), WireResult::kOk);
+  ASSERT_TRUE(next.Next(&batch));
+  EXPECT_EQ(batch.header.position, 3u);
+  EXPECT_EQ(batch.bytes.size(), 2u);
+  EXPECT_EQ(TakeFrame(next, {0, 5, 2, 0}, "abcd"), WireResult::kOk);
+  EXPECT_EQ(ReadAll(), "abcd");
 }
 
 }  // namespace

@@ -1,10 +1,11 @@
 #include "server/daemon/sessions/images.h"
 
-#include <sys/socket.h>
+#include <sys/eventfd.h>
 
 #include <cerrno>
 #include <functional>
 
+#include "base/poll_set.h"
 #include "base/reason.h"
 #include "base/start_thread.h"
 #include "wire/sha256.h"
@@ -20,19 +21,20 @@ constexpr uint64_t kLeastBytes = 24;
 
 }  // namespace
 
-Images::Images(const images::ImageStore::Options& options) {
+Images::Images(const images::ImageStore::Options& options)
+    : stop_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (options.folder.empty()) return;
   std::string sentence;
   store_ = images::ImageStore::Open(options, &sentence);
   if (store_ == nullptr) Log(LogLevel::kWarning, "module images are not cached: " + sentence);
 }
 
+// The sockets stay open: another daemon may go on with them.
 Images::~Images() {
-  stopping_ = true;
+  eventfd_write(stop_.get(), 1);
   std::list<Worker> left;
   {
     base::MutexLock lock(mutex_);
-    for (Worker& worker : workers_) shutdown(worker.control.get(), SHUT_RDWR);
     left.splice(left.end(), workers_);
   }
   for (Worker& worker : left) worker.thread.join();
@@ -59,9 +61,16 @@ std::string Images::Serve(uint64_t session, const std::string& tenant, wire::Des
 
 void Images::Run(Worker& worker) {
   bool closed = false;
-  while (!closed && !stopping_.load()) {
+  base::PollSet set;
+  while (!closed) {
+    set.Clear();
+    base::PollSet::Entry control = set.Add(worker.control.get());
+    base::PollSet::Entry stop = set.Add(stop_.get());
+    if (set.Wait(std::chrono::milliseconds(-1)) < 0) continue;
+    if (set.Ready(stop)) break;
+    if (!set.Ready(control)) continue;
     auto message =
-        wire::ReceiveMessage(worker.control.get(), std::chrono::milliseconds(-1), &closed);
+        wire::ReceiveMessage(worker.control.get(), std::chrono::milliseconds(0), &closed);
     if (!message || Answer(worker, *message)) continue;
     Log(LogLevel::kWarning, {.session = worker.session, .tenant = worker.tenant},
         "its worker sent a message that is no request about an image");

@@ -47,7 +47,7 @@ class Images {
 
   std::unique_ptr<images::ImageStore> store_;
   std::atomic<size_t> logged_{0};  // the hash of why the last image was not cached
-  std::atomic<bool> stopping_{false};
+  wire::Descriptor stop_;          // readable: the threads end
   base::Mutex mutex_{base::ranks::kImages};
   std::list<Worker> workers_ LONGWIRE_GUARDED_BY(mutex_);
 };

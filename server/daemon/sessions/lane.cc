@@ -35,31 +35,51 @@ bool Lane::MapRings(wire::Descriptor up, wire::Descriptor down, bool relayed) {
 
 void Lane::SetToken(const transport::Token& token) {
   base::MutexLock lock(mutex_);
-  token_ = HashToken(token);
+  note_.token = HashToken(token);
+  WriteNote();
+}
+
+void Lane::WriteNote() {
+  if (notes_ != nullptr) notes_->Write(index_, note_);
+}
+
+void Lane::SetNotes(std::shared_ptr<LaneNotes> notes, uint32_t index, bool inherited) {
+  base::MutexLock lock(mutex_);
+  notes_ = std::move(notes);
+  index_ = index;
+  if (!inherited || relay_ == nullptr) return WriteNote();
+  note_ = notes_->Read(index);
+  // The client has sent something, so it had the answer.
+  if (!note_.first_attach && relay_->received() != note_.received) note_.previous_good = false;
+  relay_->Inherit(note_.epoch);
+  counters_.bytes_in = relay_->received();
+  counters_.bytes_out = relay_->sent();
 }
 
 bool Lane::TokenFits(const transport::Token& token) {
   base::MutexLock lock(mutex_);
   // The last answer with a new token may have been lost with its connection. A client that resumes
   // sends nothing before it has the answer; on the first attach it does not wait.
-  bool unheard = previous_good_ && (first_attach_ || messages_at_attach_ == counters_.messages_in);
-  bool current = TokenMatches(token, token_);
-  bool previous = TokenMatches(token, previous_token_);
+  bool unheard =
+      note_.previous_good && (note_.first_attach || messages_at_attach_ == counters_.messages_in);
+  bool current = TokenMatches(token, note_.token);
+  bool previous = TokenMatches(token, note_.previous_token);
   return current || (previous && unheard);
 }
 
 Lane::TakenOver Lane::TakeOver(uint32_t epoch, const transport::Attach& attach, bool compression) {
   base::MutexLock lock(mutex_);
-  if (ended_ || relay_ == nullptr) return TakenOver::kNo;
+  if (ended_ || left_ || relay_ == nullptr) return TakenOver::kNo;
   if (epoch <= relay_->epoch()) return TakenOver::kOlder;
   // The older connection may not have reached its pump yet: it is stopped when it does.
   ++waiting_;
   if (pump_ != nullptr) pump_->Abandon();
   auto deadline = Clock::now() + kAttachPatience;
-  while (!ended_ && (pump_ != nullptr || attaching_) && changed_.WaitUntil(lock, deadline)) {
+  while (!ended_ && !left_ && (pump_ != nullptr || attaching_) &&
+         changed_.WaitUntil(lock, deadline)) {
   }
   --waiting_;
-  if (ended_ || pump_ != nullptr || attaching_) return TakenOver::kNo;
+  if (ended_ || left_ || pump_ != nullptr || attaching_) return TakenOver::kNo;
   if (epoch <= relay_->epoch()) return TakenOver::kOlder;
   bool first = relay_->epoch() == 0;
   if (relay_->StartEpoch(epoch, attach.resume_position, attach.consumed) != wire::WireResult::kOk) {
@@ -70,7 +90,10 @@ Lane::TakenOver Lane::TakeOver(uint32_t epoch, const transport::Attach& attach, 
   wanted_packing_ = attach.packing;
   understands_terms_ = attach.understands_terms != 0;
   attaching_ = true;
-  first_attach_ = first;
+  note_.first_attach = first;
+  note_.epoch = epoch;
+  note_.received = relay_->received();
+  WriteNote();
   detached_since_ = Clock::time_point::max();
   messages_at_attach_ = counters_.messages_in.load();
   return TakenOver::kYes;
@@ -81,9 +104,10 @@ bool Lane::SendAttached(transport::ServerStream& stream, const transport::Token&
   if (!NewToken(&token)) return false;
   {
     base::MutexLock lock(mutex_);
-    previous_token_ = HashToken(shown);
-    previous_good_ = true;
-    token_ = HashToken(token);
+    note_.previous_token = HashToken(shown);
+    note_.previous_good = true;
+    note_.token = HashToken(token);
+    WriteNote();
   }
   transport::FrameHeader header = relay_->ControlHeader(transport::kFrameAttached);
   header.position = relay_->received();
@@ -116,7 +140,7 @@ std::optional<StreamPump::Outcome> Lane::Relay(transport::ServerStream& stream,
       base::MutexLock lock(mutex_);
       pump_ = &pump;
       if (ended_) pump.Stop(end_);
-      if (waiting_ != 0) pump.Abandon();
+      if (waiting_ != 0 || left_) pump.Abandon();
       SendTerms();
     }
     outcome = pump.Run();
@@ -133,7 +157,7 @@ std::optional<StreamPump::Outcome> Lane::Relay(transport::ServerStream& stream,
 
 bool Lane::IsFirstAttach() {
   base::MutexLock lock(mutex_);
-  return first_attach_;
+  return note_.first_attach;
 }
 
 void Lane::SetTerms(std::chrono::milliseconds resume_grace, bool compression) {
@@ -157,6 +181,13 @@ void Lane::End(const transport::Closed& closed) {
   if (pump_ != nullptr) pump_->Stop(closed);
   up_->Close(closed.code);
   down_->Close(closed.code);
+  changed_.NotifyAll();
+}
+
+void Lane::Leave() {
+  base::MutexLock lock(mutex_);
+  left_ = true;
+  if (pump_ != nullptr) pump_->Abandon();
   changed_.NotifyAll();
 }
 

@@ -11,6 +11,7 @@
 #include "link/transport/grpc_stream.h"
 #include "link/transport/relay_end.h"
 #include "link/transport/stream_pump.h"
+#include "server/daemon/sessions/lane_notes.h"
 #include "server/daemon/settings/token.h"
 #include "wire/socket.h"
 
@@ -29,6 +30,9 @@ class Lane {
   bool MapRings(wire::Descriptor up, wire::Descriptor down, bool relayed);
 
   void SetToken(const transport::Token& token);
+  // Writes what the next daemon has to know into the session's notes from now on. The lane itself
+  // goes on from there if it is `inherited`: another daemon's, which has ended.
+  void SetNotes(std::shared_ptr<LaneNotes> notes, uint32_t index, bool inherited);
   bool TokenFits(const transport::Token& token);
 
   // Relays over `stream` until it ends. Drops an older connection first; nullopt when a newer one
@@ -46,6 +50,9 @@ class Lane {
   // Stops the relay and closes the rings; later attaches are refused.
   void End(const transport::Closed& closed);
 
+  // Breaks the connection; later attaches are refused. The rings stay open.
+  void Leave();
+
   // When the last connection ended; time_point::max() while one is attached.
   Clock::time_point detached_since();
   uint32_t epoch();
@@ -62,6 +69,7 @@ class Lane {
   // Answers with a new token; `shown` is the one that the client sent.
   bool SendAttached(transport::ServerStream& stream, const transport::Token& shown);
   bool IsFirstAttach();
+  void WriteNote() LONGWIRE_REQUIRES(mutex_);
   // Passes new terms to the pump, if the client understands them.
   void SendTerms() LONGWIRE_REQUIRES(mutex_);
 
@@ -89,14 +97,12 @@ class Lane {
   bool attaching_ LONGWIRE_GUARDED_BY(mutex_) = false;
   uint32_t waiting_ LONGWIRE_GUARDED_BY(mutex_) = 0;  // newer connections
   bool ended_ LONGWIRE_GUARDED_BY(mutex_) = false;
+  bool left_ LONGWIRE_GUARDED_BY(mutex_) = false;
   transport::Closed end_ LONGWIRE_GUARDED_BY(mutex_);
   Clock::time_point detached_since_ LONGWIRE_GUARDED_BY(mutex_) = Clock::now();
-  TokenHash token_ LONGWIRE_GUARDED_BY(mutex_){};
-  TokenHash previous_token_ LONGWIRE_GUARDED_BY(mutex_){};  // that the client sent last
-  // True until the client has sent the new one.
-  bool previous_good_ LONGWIRE_GUARDED_BY(mutex_) = false;
-  // The current connection is the lane's first.
-  bool first_attach_ LONGWIRE_GUARDED_BY(mutex_) = false;
+  LaneNote note_ LONGWIRE_GUARDED_BY(mutex_);
+  std::shared_ptr<LaneNotes> notes_ LONGWIRE_GUARDED_BY(mutex_);  // nullptr: not written
+  uint32_t index_ LONGWIRE_GUARDED_BY(mutex_) = 0;                // in the notes
   uint64_t messages_at_attach_ LONGWIRE_GUARDED_BY(mutex_) = 0;
 };
 

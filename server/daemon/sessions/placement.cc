@@ -149,6 +149,11 @@ std::set<int32_t> PlacementTable::Cordoned() {
   return cordoned_;
 }
 
+void PlacementTable::Inherit(uint64_t session, std::vector<int32_t> devices) {
+  base::MutexLock lock(mutex_);
+  placed_[session] = std::move(devices);
+}
+
 void PlacementTable::Forget(uint64_t session) {
   base::MutexLock lock(mutex_);
   placed_.erase(session);

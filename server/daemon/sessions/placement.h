@@ -42,6 +42,8 @@ class PlacementTable {
   std::vector<int32_t> Forecast(uint32_t devices, config::Placement policy,
                                 const warden::Stats& stats, const std::map<uint32_t, double>& busy,
                                 std::string* sentence);
+  // A session that another daemon placed there.
+  void Inherit(uint64_t session, std::vector<int32_t> devices);
   void Forget(uint64_t session);
   // Whether new sessions may be placed on the device; those that are there stay.
   void Cordon(int32_t device, bool cordoned);

@@ -88,6 +88,21 @@ std::shared_ptr<gates::GatePage> Scheduling::Open(const scheduler::SessionInfo& 
   auto page = gates::GatePage::Create(static_cast<uint32_t>(session.devices.size()));
   if (page == nullptr) return nullptr;
   base::MutexLock lock(mutex_);
+  Enter(session, page);
+  return page;
+}
+
+// What the session used before is shown, and counts for nothing else: the core does not know it.
+void Scheduling::Inherit(const scheduler::SessionInfo& session,
+                         std::shared_ptr<gates::GatePage> page) {
+  page->OpenAll();
+  base::MutexLock lock(mutex_);
+  for (uint32_t i = 0; i < gates::kMaxCalls; ++i) ended_calls_[i] -= page->calls(i).load();
+  Enter(session, page);
+}
+
+void Scheduling::Enter(const scheduler::SessionInfo& session,
+                       const std::shared_ptr<gates::GatePage>& page) {
   workers_[session.id] = {session, page};
   bool best_effort = session.priority_class == PriorityClass::kBestEffort;
   for (uint32_t i = 0; i < session.devices.size(); ++i) {
@@ -99,6 +114,8 @@ std::shared_ptr<gates::GatePage> Scheduling::Open(const scheduler::SessionInfo& 
     seat.best_effort = best_effort;
     seat.page = page;
     seat.index = i;
+    seat.seen_time = gates::GpuTime(seat.gate(), gates::Nanoseconds());
+    seat.gpu_time = seat.core_from = Time(seat.seen_time);
     Sample(device);
     device.seats.push_back(std::move(seat));
   }
@@ -106,7 +123,6 @@ std::shared_ptr<gates::GatePage> Scheduling::Open(const scheduler::SessionInfo& 
   Deliver(scheduler::SessionOpened{session});
   WatchSharedDevices();
   eventfd_write(wake_.get(), 1);  // there may be something to wait for now
-  return page;
 }
 
 void Scheduling::Close(uint64_t session) {

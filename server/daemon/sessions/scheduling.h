@@ -56,6 +56,8 @@ class Scheduling {
 
   // The gate page for a new session's worker; nullptr when there are no descriptors left.
   std::shared_ptr<gates::GatePage> Open(const scheduler::SessionInfo& session);
+  // The same for a session that another daemon opened, with the page that its worker obeys.
+  void Inherit(const scheduler::SessionInfo& session, std::shared_ptr<gates::GatePage> page);
   void Close(uint64_t session);
   // Takes effect at once, for running sessions too.
   void Change(const SchedulingOptions& options);
@@ -109,6 +111,8 @@ class Scheduling {
     bool answers = true;
   };
 
+  void Enter(const scheduler::SessionInfo& session, const std::shared_ptr<gates::GatePage>& page)
+      LONGWIRE_REQUIRES(mutex_);
   void Loop();
   std::optional<std::chrono::nanoseconds> Timeout();  // of the wait for events; none: no limit
   void Poll(uint64_t session) LONGWIRE_REQUIRES(mutex_);

@@ -17,8 +17,13 @@ constexpr std::chrono::milliseconds kCancelLook{50};
 
 }  // namespace
 
-ServerSession::ServerSession(uint64_t id, ClientDescription client, StartedWorker worker)
-    : id_(id), client_(std::move(client)), worker_(std::move(worker)), proof_(client_.peer.proof) {}
+ServerSession::ServerSession(uint64_t id, ClientDescription client, StartedWorker worker,
+                             Clock::time_point opened)
+    : id_(id),
+      client_(std::move(client)),
+      worker_(std::move(worker)),
+      opened_(opened),
+      proof_(client_.peer.proof) {}
 
 bool ServerSession::AddLane(wire::Descriptor up, wire::Descriptor down) {
   auto lane = std::make_unique<Lane>();
@@ -28,6 +33,27 @@ bool ServerSession::AddLane(wire::Descriptor up, wire::Descriptor down) {
 }
 
 bool ServerSession::MapRings() { return AddLane(std::move(worker_.up), std::move(worker_.down)); }
+
+bool ServerSession::MakeNotes() {
+  if (client_.local()) return true;
+  notes_ = LaneNotes::Create();
+  if (notes_ == nullptr) return false;
+  for (uint32_t i = 0; i < lanes(); ++i) lanes_[i]->SetNotes(notes_, i, false);
+  return true;
+}
+
+bool ServerSession::Inherit(std::vector<wire::Descriptor> rings, wire::Descriptor segment,
+                            std::shared_ptr<LaneNotes> notes) {
+  for (size_t i = 0; i + 1 < rings.size(); i += 2) {
+    if (!AddLane(std::move(rings[i]), std::move(rings[i + 1]))) return false;
+  }
+  segment_ = std::move(segment);
+  notes_ = std::move(notes);
+  for (uint32_t i = 0; notes_ != nullptr && i < lanes(); ++i) {
+    lanes_[i]->SetNotes(notes_, i, true);
+  }
+  return true;
+}
 
 bool ServerSession::TakeReply(wire::Message& message, wire::OpenReply* reply) {
   wire::Reader reader(message.bytes);
@@ -112,6 +138,10 @@ bool ServerSession::End(const transport::Closed& closed) {
   if (on_end_) on_end_(closed);
   for (auto& lane : lanes_) lane->End(closed);
   return true;
+}
+
+void ServerSession::Leave() {
+  for (auto& lane : lanes_) lane->Leave();
 }
 
 void ServerSession::set_on_end(std::function<void(const transport::Closed&)> on_end) {

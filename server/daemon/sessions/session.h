@@ -31,7 +31,8 @@ struct ClientDescription {
 
 class ServerSession {
  public:
-  ServerSession(uint64_t id, ClientDescription client, StartedWorker worker);
+  ServerSession(uint64_t id, ClientDescription client, StartedWorker worker,
+                Clock::time_point opened = Clock::now());
 
   // Maps the rings of the session's own logs. False when the descriptors are no rings.
   bool MapRings();
@@ -41,6 +42,16 @@ class ServerSession {
   // other lanes come. False with a sentence.
   bool Introduce(std::span<const std::byte> request, const std::atomic<bool>& cancelled,
                  wire::OpenReply* reply, std::string* sentence);
+
+  // Notes for the next daemon, of a session that was opened here. False when there is no memory.
+  bool MakeNotes();
+  // Instead of Introduce, for a session that another daemon opened: takes its rings but the first
+  // pair, its segment, and the notes of its lanes (nullptr for a local client). False when they are
+  // no rings.
+  bool Inherit(std::vector<wire::Descriptor> rings, wire::Descriptor segment,
+               std::shared_ptr<LaneNotes> notes);
+  const LaneNotes* notes() const { return notes_.get(); }
+  const gates::GatePage* gates() const { return gates_.get(); }
 
   bool WorkerIsDead() const;
   // A duplicate of the worker's control socket; invalid when there are no descriptors left.
@@ -58,6 +69,8 @@ class ServerSession {
 
   // Ends the session once: closes the rings and stops the relay. True for the call that did so.
   bool End(const transport::Closed& closed);
+  // Stops the relay without an end, so that another daemon can go on with it.
+  void Leave();
   // `on_end` is called once by End before it closes the rings, or at once if the session has ended.
   // The local socket uses it. An empty one removes the earlier one, which is not running any more
   // when this returns. `on_end` must not call back into the session.
@@ -73,6 +86,7 @@ class ServerSession {
   const warden::WorkerStarted& worker() const { return worker_.started; }
   // For each lane its up ring and its down ring; last the segment for pinned memory, if any.
   std::vector<int> shared_descriptors() const;
+  bool has_segment() const { return segment_.valid(); }
   Clock::time_point opened() const { return opened_; }
   // Of all its logs.
   uint64_t bytes_up() const;
@@ -92,9 +106,10 @@ class ServerSession {
   const ClientDescription client_;
   StartedWorker worker_;
   std::shared_ptr<gates::GatePage> gates_;
-  const Clock::time_point opened_ = Clock::now();
+  const Clock::time_point opened_;
   std::vector<std::unique_ptr<Lane>> lanes_;  // constant after Introduce
   wire::Descriptor segment_;                  // likewise; of local clients only
+  std::shared_ptr<LaneNotes> notes_;          // likewise; of relayed ones only
 
   mutable base::Mutex mutex_{base::ranks::kServerSession};
   Proof proof_ LONGWIRE_GUARDED_BY(mutex_);

@@ -22,10 +22,6 @@ namespace {
 using transport::Log;
 using transport::LogLevel;
 
-// A client that opened a session attaches at once; one that died in between must not hold a worker.
-constexpr std::chrono::seconds kFirstAttachPatience{3};
-constexpr std::chrono::milliseconds kReapLook{250};
-
 // Short for people, and not those of an earlier daemon, whose workers may still be ending.
 uint64_t FirstId() {
   uint32_t random = 0;
@@ -97,6 +93,7 @@ SessionTable::SessionTable(const config::LiveConfig& live)
   WardenClient::Events events;
   events.worker_died = [this](const warden::WorkerDied& died) { OnWorkerDied(died); };
   events.warden_lost = [this] {
+    if (List().empty()) return Log(LogLevel::kInfo, "longwire-warden ended; there was no session");
     Log(LogLevel::kError, "longwire-warden went away, and all workers with it");
     EndAll({static_cast<uint32_t>(transport::kLaunchFailed), "the server's warden ended"});
   };
@@ -106,7 +103,7 @@ SessionTable::SessionTable(const config::LiveConfig& live)
 }
 
 SessionTable::~SessionTable() {
-  Close();
+  Leave();
   if (reaper_.joinable()) reaper_.join();
   warden_.reset();
 }
@@ -117,7 +114,8 @@ bool SessionTable::Start(std::string* sentence) {
     if (!silent) return false;
     Log(LogLevel::kWarning, *sentence);  // it may answer later
   }
-  warden_->KillLeftovers();
+  warden_->SetGrace(config::ResumeGrace(*live_.Get()));
+  TakeOver();
   auto stats = warden_->GetStats(sentence);
   std::string difference = stats ? DifferenceOf(*live_.Get(), *stats) : "";
   if (!difference.empty()) Log(LogLevel::kWarning, difference);
@@ -196,6 +194,7 @@ std::shared_ptr<ServerSession> SessionTable::StartSession(const wire::OpenReques
                                                           const Peer& peer, bool want_warm,
                                                           int32_t* code, std::string* sentence) {
   uint64_t id = next_id_.fetch_add(1);
+  while (Find(id) != nullptr) id = next_id_.fetch_add(1);  // of an earlier daemon
   warden::StartWorker start;
   start.session = id;
   start.devices = ChooseDevices(id, *peer.tenant, request.environment, sentence);
@@ -210,6 +209,7 @@ std::shared_ptr<ServerSession> SessionTable::StartSession(const wire::OpenReques
   warden_->SetQuota(QuotaOf(*live_.Get(), *peer.tenant, lendable()));
   warden_->SetLimits(LimitsOf(*live_.Get()));
   warden_->SetLogTerms(LogTermsOf(*live_.Get()));
+  warden_->SetGrace(config::ResumeGrace(*live_.Get()));
   StartedWorker worker = warden_->Start(std::move(start));
   if (worker.started.code != 0) {
     *code = worker.started.code;
@@ -271,6 +271,7 @@ void SessionTable::Abandon(uint64_t session) {
 }
 
 bool SessionTable::MakeTokens(ServerSession& session, std::vector<transport::Token>* tokens) {
+  if (!session.MakeNotes()) return false;
   tokens->resize(session.lanes());
   for (uint32_t lane = 0; lane < session.lanes(); ++lane) {
     if (!NewToken(&(*tokens)[lane])) return false;
@@ -302,6 +303,8 @@ std::string SessionTable::ServeWorker(const ServerSession& session, const config
   }
   // A worker whose socket is closed is ending.
   (void)wire::SendMessage(control.get(), message::Pack(LogTermsOf(*live_.Get())));
+  // A local one waits for its client's socket (local_socket.cc).
+  if (!session.client().local()) Keep(session);
   return images_.Serve(session.id(), tenant.name(), std::move(control));
 }
 
@@ -399,15 +402,21 @@ std::vector<std::shared_ptr<ServerSession>> SessionTable::List() {
 
 void SessionTable::End(const std::shared_ptr<ServerSession>& session,
                        const transport::Closed& closed) {
-  if (!session->End(closed)) return;
+  if (left_.load() || !session->End(closed)) return;
   Release(session->client().peer, session->client().descriptors);
   Abandon(session->id());
+  const Peer& peer = session->client().peer;
+  const bool away = session->detached_since() != Clock::time_point::max();
+  const auto grace = config::ResumeGrace(*live_.Get());
   {
     base::MutexLock lock(mutex_);
     sessions_.erase(session->id());
+    if (away) {
+      farewells_.Add(session->id(), peer.identity, peer.tenant->name(), closed.sentence, grace);
+    }
   }
   auto seconds = std::chrono::duration<double>(Clock::now() - session->opened()).count();
-  identities_.Ended(session->client().peer, session->bytes_up(), session->bytes_down(), seconds);
+  identities_.Ended(peer, session->bytes_up(), session->bytes_down(), seconds);
   char text[96];
   snprintf(text, sizeof(text), "ended after %.3f s, code %u, %llu bytes up, %llu down", seconds,
            closed.code, static_cast<unsigned long long>(session->bytes_up()),
@@ -416,19 +425,12 @@ void SessionTable::End(const std::shared_ptr<ServerSession>& session,
       text + (closed.sentence.empty() ? "" : ": " + closed.sentence));
 }
 
-void SessionTable::Detached() {
-  {
-    base::MutexLock lock(mutex_);
-    detached_ = true;
-  }
-  changed_.NotifyAll();
-}
-
 void SessionTable::SendTerms(const config::Config& config) {
   for (const config::Tenant& tenant : config.tenants()) {
     host_memory_.SetLimit(tenant.name(), HostMemoryOf(tenant));
   }
   const auto log_terms = message::Pack(LogTermsOf(config));
+  warden_->SetGrace(config::ResumeGrace(config));
   for (const auto& session : List()) {
     (void)wire::SendMessage(session->ControlSocket().get(), log_terms);
     for (uint32_t lane = 0; lane < session->lanes(); ++lane) {
@@ -439,15 +441,6 @@ void SessionTable::SendTerms(const config::Config& config) {
 
 void SessionTable::EndAll(const transport::Closed& closed) {
   for (const auto& session : List()) End(session, closed);
-}
-
-void SessionTable::Close() {
-  {
-    base::MutexLock lock(mutex_);
-    ending_ = true;
-  }
-  changed_.NotifyAll();
-  EndAll({static_cast<uint32_t>(transport::kLaunchFailed), "the server shuts down"});
 }
 
 void SessionTable::SetDraining(bool draining) {
@@ -468,33 +461,6 @@ void SessionTable::OnWorkerDied(const warden::WorkerDied& died) {
     sentence = "its worker ended by signal " + std::to_string(died.signal);
   }
   End(session, {static_cast<uint32_t>(transport::kLaunchFailed), sentence});
-}
-
-void SessionTable::ReapLoop() {
-  base::MutexLock lock(mutex_);
-  while (!ending_) {
-    // No detached session: sleeps until there is one.
-    while (!ending_ && !detached_) changed_.Wait(lock);
-    auto look = Clock::now() + kReapLook;
-    while (!ending_ && changed_.WaitUntil(lock, look)) {
-    }
-    detached_ = false;
-    lock.Unlock();
-    bool detached = false;
-    for (const auto& session : List()) {
-      bool attached_before = session->epoch() != 0;
-      auto patience = attached_before ? config::ResumeGrace(*live_.Get())
-                                      : std::chrono::milliseconds(kFirstAttachPatience);
-      Clock::time_point since = session->detached_since();
-      if (since == Clock::time_point::max()) continue;
-      detached = true;
-      if (Clock::now() - since < patience) continue;
-      End(session, {static_cast<uint32_t>(transport::kLaunchFailed),
-                    attached_before ? "its connection broke" : "its client never came back"});
-    }
-    lock.Lock();
-    detached_ |= detached;
-  }
 }
 
 }  // namespace longwire::daemon

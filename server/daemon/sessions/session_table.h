@@ -8,12 +8,14 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/lock_ranks.h"
 #include "base/mutex.h"
 #include "server/admission/entrance.h"
 #include "server/config/live_config.h"
+#include "server/daemon/sessions/farewells.h"
 #include "server/daemon/sessions/identity_figures.h"
 #include "server/daemon/sessions/images.h"
 #include "server/daemon/sessions/placement.h"
@@ -35,7 +37,7 @@ class SessionTable {
   explicit SessionTable(const config::LiveConfig& live);
   ~SessionTable();
 
-  // Connects to the warden, starting it if needed, and kills workers of an earlier daemon.
+  // Connects to the warden, starting it if needed, and takes over an earlier daemon's sessions.
   bool Start(std::string* sentence);
 
   // Opens a session for an encoded OpenRequest of `peer`, with the worker's own rings if the peer
@@ -47,6 +49,8 @@ class SessionTable {
   uint64_t lendable() const { return lendable_.load(); }
   std::shared_ptr<ServerSession> Find(uint64_t id);
   std::vector<std::shared_ptr<ServerSession>> List();
+  // Why a session ended that was the peer's; empty if there is none.
+  std::string FarewellTo(const Peer& peer, uint64_t session);
   // Ends it, kills its worker and forgets it.
   void End(const std::shared_ptr<ServerSession>& session, const transport::Closed& closed);
   void EndAll(const transport::Closed& closed);
@@ -54,6 +58,16 @@ class SessionTable {
   void Detached();
   // Ends all sessions and refuses new ones.
   void Close();
+  // Refuses new ones and lets go of all, so that another daemon can take them over. Nothing ends
+  // them here any more.
+  void Leave();
+  bool left() const { return left_.load(); }
+  // Leaves with the warden what the next daemon has to know of the session. `client`: the socket of
+  // a local one.
+  void Keep(const ServerSession& session, int client = -1);
+  // Local clients whose sessions were taken over, with their sockets; once.
+  using LocalClients = std::vector<std::pair<std::shared_ptr<ServerSession>, wire::Descriptor>>;
+  LocalClients InheritedClients();
   // Whether new sessions are refused while those that run go on.
   void SetDraining(bool draining);
   bool draining();
@@ -100,11 +114,15 @@ class SessionTable {
   bool MayStay(const std::shared_ptr<ServerSession>& session, std::string* sentence);
   // Kills the worker of a session that has ended or could not be opened.
   void Abandon(uint64_t session);
-  // What its worker gets once it is open: the limits of the host's memory, answers about images.
+  // What its worker gets once it is open: the limits of the host's memory, answers about images;
+  // and the next daemon, what it has to know.
   std::string ServeWorker(const ServerSession& session, const config::Tenant& tenant);
   // False when the system has no random bytes.
   bool MakeTokens(ServerSession& session, std::vector<transport::Token>* tokens);
   void Describe(const ServerSession& session, wire::OpenReply* reply);
+  void TakeOver();
+  bool TakeOver(TakenSession taken);
+  void TakeEnd(const TakenSession& taken);
   void OnWorkerDied(const warden::WorkerDied& died);
   void ReapLoop();
 
@@ -112,6 +130,8 @@ class SessionTable {
   std::atomic<uint64_t> next_id_;
   std::atomic<uint64_t> opened_{0};
   std::atomic<uint64_t> failed_{0};
+  std::atomic<bool> left_{false};
+  LocalClients inherited_clients_;  // between Start and InheritedClients
   std::unique_ptr<WardenClient> warden_;
   std::unique_ptr<Scheduling> scheduling_;
   PlacementTable placements_;
@@ -125,6 +145,7 @@ class SessionTable {
   base::Mutex mutex_{base::ranks::kSessionTable};
   base::CondVar changed_;
   std::map<uint64_t, std::shared_ptr<ServerSession>> sessions_ LONGWIRE_GUARDED_BY(mutex_);
+  Farewells farewells_ LONGWIRE_GUARDED_BY(mutex_);
   bool ending_ LONGWIRE_GUARDED_BY(mutex_) = false;  // no new sessions
   bool draining_ LONGWIRE_GUARDED_BY(mutex_) = false;
   // A session may have no connection.

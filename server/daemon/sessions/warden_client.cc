@@ -193,6 +193,8 @@ void WardenClient::HandleMessage(wire::Message message) {
       return AnswerWith<warden::ListEnd>(std::move(message));
     case warden::Stats::kKind:
       return AnswerWith<warden::Stats>(std::move(message));
+    case warden::SessionTaken::kKind:
+      return AnswerWith<warden::SessionTaken>(std::move(message));
     case warden::Events::kKind:
       return AnswerWith<warden::Events>(std::move(message));
     case warden::WorkerDied::kKind: {
@@ -227,7 +229,7 @@ std::vector<wire::Message> WardenClient::Ask(uint64_t number, bool list,
   if (socket_ == nullptr) return {};
   // In the table before the request is out: the answer may be quick.
   pending_[number].list = list;
-  if (!Send(packet, Keep::kBounded)) {
+  if (!Send(packet, Bound::kSome)) {
     if (!waiting_.empty()) *sentence = "longwire-warden does not answer";
     pending_.erase(number);
     return {};
@@ -241,14 +243,16 @@ std::vector<wire::Message> WardenClient::Ask(uint64_t number, bool list,
   return done ? std::move(messages) : std::vector<wire::Message>();
 }
 
-bool WardenClient::Send(std::span<const std::byte> packet, Keep keep) {
+bool WardenClient::Send(std::span<const std::byte> packet, Bound bound,
+                        std::span<const int> descriptors) {
   if (waiting_.empty()) {
-    ssize_t sent = send(socket_->get(), packet.data(), packet.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent >= 0) return true;
-    if (errno != EAGAIN && errno != EINTR) return false;
+    if (wire::SendMessage(socket_->get(), packet, descriptors, MSG_DONTWAIT)) return true;
+    if (errno != EAGAIN) return false;
   }
-  if (keep == Keep::kBounded && waiting_bytes_ + packet.size() > kWaitingLimit) return false;
-  waiting_.emplace_back(packet.begin(), packet.end());
+  if (bound == Bound::kSome && waiting_bytes_ + packet.size() > kWaitingLimit) return false;
+  Waiting& waiting = waiting_.emplace_back();
+  waiting.packet.assign(packet.begin(), packet.end());
+  for (int descriptor : descriptors) waiting.descriptors.push_back(wire::Duplicate(descriptor));
   waiting_bytes_ += packet.size();
   eventfd_write(wake_.get(), 1);
   return true;
@@ -257,34 +261,47 @@ bool WardenClient::Send(std::span<const std::byte> packet, Keep keep) {
 void WardenClient::SendWaiting() {
   base::MutexLock lock(mutex_);
   while (socket_ != nullptr && !waiting_.empty()) {
-    const std::vector<std::byte>& packet = waiting_.front();
-    if (send(socket_->get(), packet.data(), packet.size(), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) return;
-    waiting_bytes_ -= packet.size();
+    const Waiting& next = waiting_.front();
+    std::vector<int> descriptors;
+    for (const wire::Descriptor& descriptor : next.descriptors) {
+      descriptors.push_back(descriptor.get());
+    }
+    if (!wire::SendMessage(socket_->get(), next.packet, descriptors, MSG_DONTWAIT)) return;
+    waiting_bytes_ -= next.packet.size();
     waiting_.pop_front();
   }
 }
 
-void WardenClient::Tell(std::span<const std::byte> packet, Keep keep) {
+void WardenClient::Tell(std::span<const std::byte> packet, Bound bound,
+                        std::span<const int> descriptors) {
   base::MutexLock lock(mutex_);
-  if (socket_ != nullptr) Send(packet, keep);
+  if (socket_ != nullptr) Send(packet, bound, descriptors);
+}
+
+bool WardenClient::TakeDescriptors(std::vector<wire::Descriptor>& descriptors,
+                                   StartedWorker* worker) {
+  if (descriptors.size() < warden::kWorkerDescriptors) return false;
+  worker->control = std::move(descriptors[warden::kControlSocket]);
+  worker->up = std::move(descriptors[warden::kUpRing]);
+  worker->down = std::move(descriptors[warden::kDownRing]);
+  worker->pidfd = std::move(descriptors[warden::kPidfd]);
+  return true;
 }
 
 StartedWorker WardenClient::Start(warden::StartWorker request) {
   StartedWorker worker;
   request.request = next_request_.fetch_add(1);
   std::string sentence;
-  auto messages = Ask(request.request, false, message::Pack(request), kStartPatience, &sentence);
+  std::vector<wire::Message> messages;
+  // One that was upgraded ends when it has no session: then its successor is asked.
+  for (int attempt = 0; attempt < 2 && messages.empty(); ++attempt) {
+    messages = Ask(request.request, false, message::Pack(request), kStartPatience, &sentence);
+    if (IsConnected()) break;
+  }
   bool good = !messages.empty() &&
               message::Unpack(messages[0].bytes, &worker.started) == wire::WireResult::kOk;
   if (good && worker.started.code != 0) return worker;
-  if (good && messages[0].descriptors.size() == warden::kWorkerDescriptors) {
-    auto& descriptors = messages[0].descriptors;
-    worker.control = std::move(descriptors[warden::kControlSocket]);
-    worker.up = std::move(descriptors[warden::kUpRing]);
-    worker.down = std::move(descriptors[warden::kDownRing]);
-    worker.pidfd = std::move(descriptors[warden::kPidfd]);
-    return worker;
-  }
+  if (good && TakeDescriptors(messages[0].descriptors, &worker)) return worker;
   Kill(request.session);  // in case it starts after all, or its descriptors were lost
   worker.started.code = transport::kDeviceUnavailable;
   bool lost = !messages.empty() && wire::LostDescriptors(messages[0]);
@@ -297,15 +314,15 @@ StartedWorker WardenClient::Start(warden::StartWorker request) {
 void WardenClient::Kill(uint64_t session) {
   warden::KillWorker request;
   request.session = session;
-  Tell(message::Pack(request), Keep::kAlways);
+  Tell(message::Pack(request), Bound::kNone);
 }
 
 void WardenClient::SetQuota(const warden::SetQuota& quota) {
-  Tell(message::Pack(quota), Keep::kBounded);
+  Tell(message::Pack(quota), Bound::kSome);
 }
 
 void WardenClient::SetLimits(const keeper::KeeperLimits& limits) {
-  Tell(message::Pack(warden::SetLimits{limits}), Keep::kBounded);
+  Tell(message::Pack(warden::SetLimits{limits}), Bound::kSome);
 }
 
 void WardenClient::SetLogTerms(const message::LogTerms& terms) {
@@ -334,6 +351,42 @@ std::optional<warden::Stats> WardenClient::GetStats(std::string* sentence) {
   return stats;
 }
 
+bool WardenClient::WardenKeeps() const { return version_.load() >= warden::kKeepsSince; }
+
+void WardenClient::Keep(const warden::KeepSession& session, std::span<const int> descriptors) {
+  if (WardenKeeps()) Tell(message::Pack(session), Bound::kNone, descriptors);
+}
+
+void WardenClient::SetGrace(std::chrono::milliseconds grace) {
+  if (!WardenKeeps()) return;
+  Tell(message::Pack(warden::SetGrace{static_cast<uint64_t>(grace.count())}), Bound::kSome);
+}
+
+std::optional<TakenSession> WardenClient::Take(uint64_t after) {
+  if (!IsConnected()) return std::nullopt;
+  if (!WardenKeeps()) {
+    KillLeftovers();
+    return std::nullopt;
+  }
+  warden::TakeSession request{next_request_.fetch_add(1), after};
+  std::string sentence;
+  auto messages = Ask(request.request, false, message::Pack(request), kStatsPatience, &sentence);
+  warden::SessionTaken answer;
+  if (messages.empty() || message::Unpack(messages[0].bytes, &answer) != wire::WireResult::kOk ||
+      answer.worker.session == 0) {
+    return std::nullopt;
+  }
+  TakenSession taken;
+  taken.worker.started = std::move(answer.worker);
+  taken.record = std::move(answer.record);
+  auto& descriptors = messages[0].descriptors;
+  if (!TakeDescriptors(descriptors, &taken.worker)) return taken;
+  descriptors.erase(descriptors.begin(), descriptors.begin() + warden::kWorkerDescriptors);
+  taken.kept = std::move(descriptors);
+  return taken;
+}
+
+// Of a warden that cannot say what they were.
 void WardenClient::KillLeftovers() {
   warden::ListWorkers request;
   request.request = next_request_.fetch_add(1);

@@ -17,6 +17,7 @@
 #include "base/lock_ranks.h"
 #include "base/mutex.h"
 #include "proto/config.pb.h"
+#include "server/protocol/kept_session.h"
 #include "server/protocol/log_terms.h"
 #include "server/protocol/warden.h"
 #include "wire/socket.h"
@@ -31,6 +32,13 @@ struct StartedWorker {
   wire::Descriptor up;
   wire::Descriptor down;
   wire::Descriptor pidfd;
+};
+
+// A session of an earlier daemon, with what that left for this one.
+struct TakenSession {
+  StartedWorker worker;
+  std::string record;
+  std::vector<wire::Descriptor> kept;
 };
 
 class WardenClient {
@@ -59,8 +67,14 @@ class WardenClient {
   std::optional<warden::Stats> GetStats(std::string* sentence);
   // A device's memory events after that number; empty if the warden does not answer.
   std::vector<keeper::MemoryEvent> GetEvents(int32_t device, uint64_t after);
-  // Kills workers that an earlier daemon left behind.
-  void KillLeftovers();
+  // Leaves something about a session for the next daemon; replaces what was left before. A warden
+  // that is too old for it keeps nothing.
+  void Keep(const warden::KeepSession& session, std::span<const int> descriptors);
+  // How long the warden keeps sessions without a daemon.
+  void SetGrace(std::chrono::milliseconds grace);
+  // The next session of an earlier daemon whose number is higher than `after`, which is this one's
+  // from now on. A warden that keeps nothing about sessions has its workers killed here.
+  std::optional<TakenSession> Take(uint64_t after);
 
  private:
   struct Pending {
@@ -77,10 +91,11 @@ class WardenClient {
   // Exchanges Hello on the new connection; the warden's versions, nullopt if it does not answer.
   std::optional<wire::VersionRange> Greet(wire::Descriptor* socket);
   // Never waits for the warden: what its socket does not take is sent later, in order. False if it
-  // has gone, or too much waits already; `always`: then, too.
-  enum class Keep { kBounded, kAlways };
-  bool Send(std::span<const std::byte> packet, Keep keep) LONGWIRE_REQUIRES(mutex_);
-  void Tell(std::span<const std::byte> packet, Keep keep);
+  // has gone, or too much waits already; kNone: then, too.
+  enum class Bound { kSome, kNone };
+  bool Send(std::span<const std::byte> packet, Bound bound, std::span<const int> descriptors = {})
+      LONGWIRE_REQUIRES(mutex_);
+  void Tell(std::span<const std::byte> packet, Bound bound, std::span<const int> descriptors = {});
   void SendWaiting();
   void ReadLoop();
   void HandleMessage(wire::Message message);
@@ -88,6 +103,9 @@ class WardenClient {
   void AnswerWith(wire::Message message);  // to M::request, unless it is no M
   void Answer(uint64_t number, wire::Message message);
   void LoseConnection();
+  bool WardenKeeps() const;
+  void KillLeftovers();
+  static bool TakeDescriptors(std::vector<wire::Descriptor>& descriptors, StartedWorker* worker);
 
   const std::string socket_path_;
   const Starter starter_;
@@ -102,13 +120,17 @@ class WardenClient {
   base::Mutex connect_mutex_ LONGWIRE_ACQUIRED_BEFORE(mutex_);
   std::thread reader_ LONGWIRE_GUARDED_BY(connect_mutex_);
   // The protocol version in use.
-  uint32_t version_ LONGWIRE_GUARDED_BY(connect_mutex_) = 0;
+  std::atomic<uint32_t> version_{0};
 
   base::Mutex mutex_{base::ranks::kWardenClient};
   base::CondVar answered_;
   std::shared_ptr<wire::Descriptor> socket_ LONGWIRE_GUARDED_BY(mutex_);
   std::map<uint64_t, Pending> pending_ LONGWIRE_GUARDED_BY(mutex_);
-  std::deque<std::vector<std::byte>> waiting_ LONGWIRE_GUARDED_BY(mutex_);  // to be sent
+  struct Waiting {
+    std::vector<std::byte> packet;
+    std::vector<wire::Descriptor> descriptors;
+  };
+  std::deque<Waiting> waiting_ LONGWIRE_GUARDED_BY(mutex_);  // to be sent
   size_t waiting_bytes_ LONGWIRE_GUARDED_BY(mutex_) = 0;
   bool connecting_ LONGWIRE_GUARDED_BY(mutex_) = false;
   uint64_t attempts_ LONGWIRE_GUARDED_BY(mutex_) = 0;

@@ -84,12 +84,22 @@ ImageCache::Answer ImageCache::Ask(const wire::Digest& digest, uint64_t bytes, b
 
 void ImageCache::Arrived(wire::Message message) {
   Answer answer;
+  if (message::KindOf(message.bytes) == images::Forgotten::kKind) return Forget();
   if (message::Unpack(message.bytes, &answer.found) != wire::WireResult::kOk) return;
   if (!message.descriptors.empty()) answer.memory = std::move(message.descriptors[0]);
   base::MutexLock lock(mutex_);
   auto found = waiting_.find(answer.found.request);
   if (found == waiting_.end()) return;
   found->second = std::move(answer);
+  answered_.NotifyAll();
+}
+
+// Whoever waits does without the cache.
+void ImageCache::Forget() {
+  base::MutexLock lock(mutex_);
+  for (auto& [request, place] : waiting_) {
+    if (!place.has_value()) place.emplace().found.keeps = true;
+  }
   answered_.NotifyAll();
 }
 

@@ -43,6 +43,7 @@ class ImageCache {
     images::Found found;
     wire::Descriptor memory;
   };
+  void Forget();
   bool MayPass(uint64_t bytes);
   Answer Ask(const wire::Digest& digest, uint64_t bytes, bool with_bytes);
 

@@ -159,6 +159,17 @@ TEST_F(ImagesTest, WhatItDoesNotKnowIsPulledAndHandedOver) {
   ExpectKeep();
 }
 
+// The daemon that was asked has been killed.
+TEST_F(ImagesTest, ANewDaemonAnswersNothingFromBefore) {
+  Begin(true);
+  uint64_t position = Load(true);
+  ExpectFind();
+  EXPECT_TRUE(wire::SendMessage(daemon_.get(), message::Pack(images::Forgotten{})));
+  ExpectPull();
+  ExpectLoaded(position, ImageKnowledge::kNew);
+  ExpectKeep();
+}
+
 TEST_F(ImagesTest, WhatWasSentIsHandedOver) {
   Begin(true);
   SendBytes();

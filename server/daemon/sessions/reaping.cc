@@ -1,0 +1,50 @@
+// Ends sessions whose clients do not come back in time.
+#include "link/transport/codes.h"
+#include "server/config/config.h"
+#include "server/daemon/sessions/session_table.h"
+
+namespace longwire::daemon {
+namespace {
+
+// A client that opened a session attaches at once; one that died in between must not hold a worker.
+constexpr std::chrono::seconds kFirstAttachPatience{3};
+constexpr std::chrono::milliseconds kReapLook{250};
+
+}  // namespace
+
+void SessionTable::Detached() {
+  {
+    base::MutexLock lock(mutex_);
+    detached_ = true;
+  }
+  changed_.NotifyAll();
+}
+
+void SessionTable::ReapLoop() {
+  base::MutexLock lock(mutex_);
+  while (!ending_) {
+    // No detached session: sleeps until there is one.
+    while (!ending_ && !detached_) changed_.Wait(lock);
+    auto look = Clock::now() + kReapLook;
+    while (!ending_ && changed_.WaitUntil(lock, look)) {
+    }
+    detached_ = false;
+    lock.Unlock();
+    bool detached = false;
+    for (const auto& session : List()) {
+      bool attached_before = session->epoch() != 0;
+      auto patience = attached_before ? config::ResumeGrace(*live_.Get())
+                                      : std::chrono::milliseconds(kFirstAttachPatience);
+      Clock::time_point since = session->detached_since();
+      if (since == Clock::time_point::max()) continue;
+      detached = true;
+      if (Clock::now() - since < patience) continue;
+      End(session, {static_cast<uint32_t>(transport::kLaunchFailed),
+                    attached_before ? "its connection broke" : "its client never came back"});
+    }
+    lock.Lock();
+    detached_ |= detached;
+  }
+}
+
+}  // namespace longwire::daemon

@@ -1,0 +1,55 @@
+// What a daemon leaves to the next one about a session, beside its lanes' notes. The warden keeps
+// it. What a later version added is a std::optional, the last of the members.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "server/daemon/sessions/session.h"
+
+namespace longwire::daemon {
+
+struct SessionRecord {
+  static constexpr uint32_t kKind = 401;
+  std::string program;  // as ClientDescription
+  std::string host;
+  uint32_t pid = 0;
+  std::string address;  // as Peer
+  std::string identity;
+  std::string tenant;
+  bool local = false;  // by the local socket
+  uint32_t uid = 0;    // then
+  uint64_t descriptors = 0;
+  uint64_t opened = 0;     // nanoseconds of the steady clock
+  uint32_t lanes = 0;      // with the session's own logs
+  bool scheduled = false;  // has a gate page
+  bool limited = false;    // has a slot in its tenant's page of host memory
+  uint32_t slot = 0;
+  bool shares_memory = false;  // has a segment for pinned memory
+  auto Fields() {
+    return std::tie(program, host, pid, address, identity, tenant, local, uid, descriptors, opened,
+                    lanes, scheduled, limited, slot, shares_memory);
+  }
+};
+
+// The descriptors that go with a record, in this order; those that the record does not mention are
+// not there.
+struct KeptDescriptors {
+  wire::Descriptor notes;        // of relayed sessions
+  wire::Descriptor client;       // of local ones: the program's socket
+  wire::Descriptor gates, bell;  // of the gate page
+  wire::Descriptor host_memory;
+  wire::Descriptor segment;
+  std::vector<wire::Descriptor> rings;  // up and down for each lane but the first
+};
+
+std::string Encode(const SessionRecord& record);
+// False if it cannot be read.
+bool Decode(const std::string& bytes, SessionRecord* record);
+// False if the descriptors are not those that the record mentions.
+bool Distribute(const SessionRecord& record, std::vector<wire::Descriptor> descriptors,
+                KeptDescriptors* kept);
+
+}  // namespace longwire::daemon

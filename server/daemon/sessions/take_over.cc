@@ -1,0 +1,209 @@
+// How sessions survive their daemon: what this one leaves with the warden, and how it takes over
+// what another one left (docs/decisions/0057).
+#include "base/printable.h"
+#include "link/transport/codes.h"
+#include "link/transport/log.h"
+#include "server/config/config.h"
+#include "server/daemon/sessions/session_record.h"
+#include "server/daemon/sessions/session_table.h"
+#include "server/daemon/sessions/terms.h"
+#include "server/protocol/images.h"
+
+namespace longwire::daemon {
+namespace {
+
+using transport::Log;
+using transport::LogLevel;
+
+constexpr size_t kMaxName = 1024;  // of a program, for people
+
+// The tenant as it is now; one that is gone has its name only, and its sessions end.
+std::shared_ptr<const config::Tenant> TenantNamed(const std::string& name,
+                                                  const std::string& identity,
+                                                  const config::LiveConfig::Snapshot& config) {
+  for (const config::Tenant& tenant : config->tenants()) {
+    if (tenant.name() == name) return {config, &tenant};
+  }
+  auto now = FindTenant(config, identity);
+  if (now != nullptr && now->name() == name) return now;
+  auto gone = std::make_shared<config::Tenant>();
+  gone->set_name(name);
+  return gone;
+}
+
+ClientDescription ClientOf(const SessionRecord& record,
+                           const config::LiveConfig::Snapshot& config) {
+  ClientDescription client;
+  client.program = record.program;
+  client.host = record.host;
+  client.pid = record.pid;
+  client.descriptors = record.descriptors;
+  client.peer.address = record.address;
+  client.peer.identity = record.identity;
+  client.peer.tenant = TenantNamed(record.tenant, record.identity, config);
+  if (record.local) client.peer.uid = record.uid;
+  return client;
+}
+
+}  // namespace
+
+void SessionTable::Keep(const ServerSession& session, int client) {
+  const ClientDescription& description = session.client();
+  gates::HostMemoryTable::Place memory = host_memory_.PlaceOf(session.id());
+  SessionRecord record;
+  record.program = description.program.substr(0, kMaxName);
+  record.host = description.host.substr(0, kMaxName);
+  record.pid = description.pid;
+  record.address = description.peer.address;
+  record.identity = description.peer.identity;
+  record.tenant = description.peer.tenant->name();
+  record.local = description.local();
+  record.uid = description.peer.uid.value_or(0);
+  record.descriptors = description.descriptors;
+  record.opened =
+      static_cast<uint64_t>(std::chrono::nanoseconds(session.opened().time_since_epoch()).count());
+  record.lanes = session.lanes();
+  record.scheduled = session.gates() != nullptr;
+  record.limited = memory.page.valid();
+  record.slot = memory.slot;
+  record.shares_memory = session.has_segment();
+
+  // In the order of KeptDescriptors.
+  std::vector<int> descriptors = {record.local ? client : session.notes()->descriptor()};
+  if (record.scheduled) {
+    descriptors.push_back(session.gates()->memory_descriptor());
+    descriptors.push_back(session.gates()->bell_descriptor());
+  }
+  if (record.limited) descriptors.push_back(memory.page.get());
+  std::vector<int> shared = session.shared_descriptors();
+  if (record.shares_memory) {
+    descriptors.push_back(shared.back());
+    shared.pop_back();
+  }
+  descriptors.insert(descriptors.end(), shared.begin() + 2, shared.end());
+  warden_->Keep({session.id(), Encode(record)}, descriptors);
+}
+
+void SessionTable::TakeOver() {
+  size_t taken = 0;
+  uint64_t last = 0;
+  while (auto one = warden_->Take(last)) {
+    if (one->worker.started.code != 0) {
+      TakeEnd(*one);
+      continue;
+    }
+    last = one->worker.started.session;
+    if (TakeOver(std::move(*one))) {
+      ++taken;
+      continue;
+    }
+    Log(LogLevel::kWarning, last, "ends: it cannot be taken over from the daemon before this one");
+    Abandon(last);
+  }
+  host_memory_.ForgetOthers();
+  if (taken == 0) return;
+  Log(LogLevel::kInfo,
+      "sessions of the daemon before this one go on here: " + std::to_string(taken));
+  SendTerms(*live_.Get());
+  Detached();
+}
+
+// Its worker ended while there was no daemon: a client that comes back hears how.
+void SessionTable::TakeEnd(const TakenSession& taken) {
+  SessionRecord record;
+  if (!Decode(taken.record, &record)) return;
+  const warden::WorkerStarted& worker = taken.worker.started;
+  Log(LogLevel::kWarning, {.session = worker.session, .tenant = record.tenant},
+      "ended while there was no longwired: " + worker.sentence);
+  base::MutexLock lock(mutex_);
+  farewells_.Add(worker.session, record.identity, record.tenant, worker.sentence,
+                 config::ResumeGrace(*live_.Get()));
+}
+
+bool SessionTable::TakeOver(TakenSession taken) {
+  const uint64_t id = taken.worker.started.session;
+  const config::LiveConfig::Snapshot config = live_.Get();
+  SessionRecord record;
+  KeptDescriptors kept;
+  if (!taken.worker.pidfd.valid() || !Decode(taken.record, &record) ||
+      !Distribute(record, std::move(taken.kept), &kept)) {
+    return false;
+  }
+  std::shared_ptr<LaneNotes> notes;
+  if (!record.local && (notes = LaneNotes::Map(std::move(kept.notes))) == nullptr) return false;
+  std::vector<int32_t> devices;
+  for (const warden::KeeperProcess& keeper : taken.worker.started.keepers) {
+    devices.push_back(keeper.device);
+  }
+  auto session =
+      std::make_shared<ServerSession>(id, ClientOf(record, config), std::move(taken.worker),
+                                      Clock::time_point(std::chrono::nanoseconds(record.opened)));
+  if (!session->MapRings() ||
+      !session->Inherit(std::move(kept.rings), std::move(kept.segment), std::move(notes))) {
+    return false;
+  }
+  const Peer& peer = session->client().peer;
+  if (record.scheduled) {
+    auto page = gates::GatePage::Map(std::move(kept.gates), std::move(kept.bell));
+    if (page == nullptr || page->devices() != devices.size()) return false;
+    scheduling_->Inherit(SchedulerSession(id, *peer.tenant, {devices.begin(), devices.end()}),
+                         page);
+    session->SetGates(std::move(page));
+  }
+  if (record.limited && !host_memory_.Inherit(id, HostMemoryOf(*peer.tenant), record.tenant,
+                                              record.slot, std::move(kept.host_memory))) {
+    return false;
+  }
+  placements_.Inherit(id, std::move(devices));
+  wire::Descriptor control = session->ControlSocket();
+  if (control.valid()) wire::SendMessage(control.get(), message::Pack(images::Forgotten{}));
+  std::string problem = images_.Serve(id, record.tenant, std::move(control));
+  if (!problem.empty()) {
+    Log(LogLevel::kError, session->subject(), problem);
+    return false;
+  }
+  entrance_.InheritSession(peer.identity, session->client().descriptors);
+  {
+    base::MutexLock lock(mutex_);
+    ++held_[record.tenant];
+    sessions_[id] = session;
+  }
+  if (record.local) inherited_clients_.emplace_back(session, std::move(kept.client));
+  Log(LogLevel::kInfo, session->subject(),
+      "of " + record.program + " ('" + record.identity + "' of tenant '" + record.tenant +
+          "') goes on, worker " + std::to_string(session->worker().pid));
+  std::string sentence;
+  // True all the same: End has taken it out of all tables.
+  (void)MayStay(session, &sentence);
+  return true;
+}
+
+SessionTable::LocalClients SessionTable::InheritedClients() {
+  return std::exchange(inherited_clients_, {});
+}
+
+std::string SessionTable::FarewellTo(const Peer& peer, uint64_t session) {
+  base::MutexLock lock(mutex_);
+  return farewells_.For(session, peer);
+}
+
+void SessionTable::Close() {
+  {
+    base::MutexLock lock(mutex_);
+    ending_ = true;
+  }
+  changed_.NotifyAll();
+  if (!left()) EndAll({static_cast<uint32_t>(transport::kLaunchFailed), "the server shuts down"});
+}
+
+void SessionTable::Leave() {
+  {
+    base::MutexLock lock(mutex_);
+    ending_ = true;
+    left_.store(true);
+  }
+  changed_.NotifyAll();
+  for (const auto& session : List()) session->Leave();
+}
+
+}  // namespace longwire::daemon
