@@ -115,6 +115,11 @@ void PrintText(const std::string& server, const transport::InspectReply& reply) 
               server.c_str(), Printable(daemon.host()).c_str(), daemon.pid(),
               SecondsText(daemon.uptime_seconds()).c_str());
   std::printf("driver %s\n", Printable(daemon.driver()).c_str());
+  if (!daemon.walls().empty()) {
+    std::printf("walls %s%s%s\n", Printable(daemon.walls()).c_str(),
+                daemon.walls_missing().empty() ? "" : "; not here: ",
+                Printable(daemon.walls_missing()).c_str());
+  }
   std::printf("sessions: %d now, %llu opened, %llu refused\n", reply.sessions_size(),
               static_cast<unsigned long long>(daemon.sessions_opened()),
               static_cast<unsigned long long>(daemon.sessions_failed()));

@@ -25,6 +25,7 @@ class Checker {
     CheckDevices();
     CheckTenants();
     CheckScheduler();
+    CheckWalls();
   }
 
  private:
@@ -164,6 +165,20 @@ class Checker {
         "scheduler: expected a longest_wait no shorter than turn, found " +
             UnitText(DURATION, scheduler.longest_wait()) + " and " +
             UnitText(DURATION, scheduler.turn()));
+  }
+
+  void CheckWalls() {
+    if (config().walls() != shared_uid) return;
+    for (int i = 1; i < config().tenants_size(); ++i) {
+      const Tenant& tenant = config().tenants(i);
+      if (tenant.has_trust() && tenant.trust() == config().tenants(0).trust()) continue;
+      Add(draft_.places.count("walls") != 0 ? "walls" : Element("tenants", i),
+          "walls: expected separate, found 'shared_uid', with which a tenant's worker can reach "
+          "another's: " +
+              Quoted(config().tenants(0).name()) + " and " + Quoted(tenant.name()) +
+              " are not of one trust group; give both the same trust: if they may");
+      return;
+    }
   }
 
   const Draft& draft_;

@@ -189,6 +189,10 @@ transport::InspectReply Inspect(SessionTable& table, const Peer& peer) {
   std::optional<warden::Stats> stats = table.warden().GetStats(&problem);
   if (stats) {
     reply.mutable_daemon()->set_driver(stats->driver);
+    if (auto walls = table.warden().GetWalls()) {
+      reply.mutable_daemon()->set_walls(walls->standing);
+      reply.mutable_daemon()->set_walls_missing(walls->missing);
+    }
     const std::set<int32_t> cordoned = table.placements().Cordoned();
     for (const auto& device : stats->devices) {
       FillDevice(device, reply.add_devices());

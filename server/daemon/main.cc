@@ -249,9 +249,13 @@ int Main(int count, char** arguments) {
     std::fputs(problems.Text().c_str(), stderr);
     return refusal.status;
   }
-  if (command_line->as_warden) {
+  if (command_line->as_starter || !command_line->warden_settings.empty()) {
     std::string sentence;
-    BecomeWarden(draft.config, &sentence);
+    if (command_line->as_starter) {
+      BecomeStarter(draft.config, &sentence);
+    } else if (WriteWardenSettings(draft.config, command_line->warden_settings, &sentence)) {
+      return 0;
+    }
     std::fprintf(stderr, "longwired: %s\n", sentence.c_str());
     return 1;
   }

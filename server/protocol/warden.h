@@ -10,6 +10,7 @@
 //   ListWorkers -> WorkerStarted × n, ListEnd
 //   KillWorker  -> no answer; WorkerDied once it is dead
 //   GetStats    -> Stats
+//   GetWalls    -> Walls, since version 14
 //   WorkerDied     is sent when a worker has ended; its keepers have its memory back shortly after.
 //
 // A worker belongs to the connection that started or listed it last. When that connection ends,
@@ -213,6 +214,21 @@ struct Stats {
   std::vector<TenantStats> tenants;
   std::optional<ChargeStats> charges;  // to daemons from keeper::kChargesSince on
   auto Fields() { return std::tie(request, driver, devices, sessions, tenants, charges); }
+};
+
+struct GetWalls {
+  static constexpr uint32_t kKind = 13;
+  uint64_t request = 0;
+  auto Fields() { return std::tie(request); }
+};
+
+// The walls between workers, for people.
+struct Walls {
+  static constexpr uint32_t kKind = 14;
+  uint64_t request = 0;
+  std::string standing;  // "separate: own users, …"
+  std::string missing;   // what this host does not give; empty: nothing
+  auto Fields() { return std::tie(request, standing, missing); }
 };
 
 }  // namespace longwire::warden

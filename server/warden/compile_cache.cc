@@ -63,6 +63,8 @@ std::string CompileCache::LinkOf(uint64_t number) const {
   return folder_ + kWorkers + std::to_string(number);
 }
 
+std::string CompileCache::tenants() const { return folder_.empty() ? "" : folder_ + kTenants; }
+
 std::vector<std::string> CompileCache::VariablesOf(uint64_t number) const {
   if (folder_.empty()) return {"CUDA_CACHE_DISABLE=1"};
   return {"CUDA_CACHE_PATH=" + LinkOf(number)};

@@ -25,6 +25,8 @@ class CompileCache {
   std::vector<std::string> VariablesOf(uint64_t number) const;
   // The worker serves that tenant from now on.
   void Assign(uint64_t number, const std::string& tenant);
+  // The folder of the tenants' folders; empty if nothing is cached.
+  std::string tenants() const;
   // The worker is gone.
   void Forget(uint64_t number);
 

@@ -29,7 +29,7 @@ bool Warden::GreetKeeper(Keeper& keeper, std::span<const std::byte> packet) {
   keeper.state.sentence = message::RefusalOf("longwire-warden", "longwire-keeper", versions);
   std::fprintf(stderr, "longwire-warden: %s\n", keeper.state.sentence.c_str());
   keeper.control.Reset();  // its packets are ignored
-  Kill(keeper.process);
+  warden::Kill(keeper.process);
   return false;
 }
 

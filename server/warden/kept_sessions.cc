@@ -80,7 +80,7 @@ bool Warden::KillOrphans() {
   for (auto& [number, worker] : workers_) {
     bool orphan = worker.session != 0 && worker.connection == -1;
     any |= orphan;
-    if (orphan && Clock::now() - worker.orphaned > grace_) Kill(worker.process);
+    if (orphan && Clock::now() - worker.orphaned > grace_) Kill(worker);
   }
   return any;
 }

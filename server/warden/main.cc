@@ -4,11 +4,13 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <utility>
 
 #include "base/reason.h"
+#include "longwire/guard_switches.h"
 #include "server/warden/command_line.h"
 #include "server/warden/service_manager.h"
 #include "server/warden/warden.h"
@@ -40,6 +42,11 @@ int main(int argc, char** argv) {
   std::filesystem::path here = std::filesystem::read_symlink("/proc/self/exe").parent_path();
   options.worker_program = here / "longwire-worker";
   options.keeper_program = here / "longwire-keeper";
+#if LONGWIRE_GUARD_SWITCHES
+  // As behind walls (server/walls/main.cc).
+  if (const char* other = std::getenv("LONGWIRE_TEST_WORKER")) options.worker_program = other;
+#endif
+  options.walls.starter_program = here / "longwire-walls";
   // A worker imports memory as descriptors; a keeper has two per worker, we have five and one per
   // device.
   longwire::wire::PrepareDescriptorTable();

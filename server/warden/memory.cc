@@ -27,7 +27,7 @@ void Warden::End(const keeper::EndWorker& end) {
   worker->second.why = end.sentence;
   std::fprintf(stderr, "longwire-warden: worker %d %s\n", worker->second.process.pid,
                end.sentence.c_str());
-  Kill(worker->second.process);
+  Kill(worker->second);
 }
 
 void Warden::TakeEvents(Keeper& keeper) {

@@ -41,15 +41,13 @@ int Warden::OpenDevices(std::string* sentence) {
   if (keeper->state.code != 0) {
     *sentence = keeper->state.sentence;
     int code = keeper->state.code;
-    Kill(keeper->process);
+    warden::Kill(keeper->process);
     return code;
   }
   driver_ = keeper->state.driver;
   // NVIDIA's driver may need the network's namespace to reach its own services.
-  own_network_ = keeper->state.software && CanIsolateNetwork();
-  if (!own_network_ && HasNetwork()) {
-    std::fprintf(stderr, "longwire-warden: workers share the host's network\n");
-  }
+  software_ = keeper->state.software;
+  own_network_ = software_ && CanIsolateNetwork();
   bool all = options_.devices.empty();
   for (int32_t i = 0; all && i < keeper->state.device_count; ++i) options_.devices.push_back(i);
   // All at once: each takes its time.
@@ -62,6 +60,7 @@ int Warden::OpenDevices(std::string* sentence) {
     std::fprintf(stderr, "longwire-warden: device %d is not served: %s\n", device,
                  other.state.sentence.c_str());
   }
+  KeepStarter();
   return 0;
 }
 
@@ -166,7 +165,7 @@ void Warden::WarmDied(const Worker& worker) {
 // A warm worker that must not get a session.
 void Warden::Discard(Worker& worker) {
   worker.devices.clear();
-  Kill(worker.process);
+  Kill(worker);
 }
 
 }  // namespace longwire::warden

@@ -51,7 +51,9 @@ bool Handle(std::span<const std::byte> packet, Handler handler) {
 
 Warden::Warden(Options options)
     : options_(std::move(options)),
-      compile_cache_(options_.compile_cache),
+      compile_cache_(options_.walls.separate && !options_.walls.starter_socket.empty()
+                         ? ""  // the service manager's starter has its own folder
+                         : options_.compile_cache),
       ledger_(keeper::TenantLedger::Create()),
       grace_(options_.orphan_time) {}
 
@@ -81,6 +83,7 @@ bool Warden::RunOnce(milliseconds timeout) {
   bool hurries = KeepKeepers();
   hurries |= KeepWarm();
   hurries |= KillOrphans();
+  hurries |= KeepStarter();
   bool used = false;
   for (auto& [number, worker] : workers_) used |= worker.session != 0;
   if (!used && options_.own_program.WasReplaced()) return false;
@@ -111,10 +114,11 @@ bool Warden::FillPollSet() {
     keeper.end = poll_set_.Add(keeper.process.pidfd.get());
   }
   for (auto& [number, worker] : workers_) {
-    worker.end = poll_set_.Add(worker.process.pidfd.get());
+    worker.end = poll_set_.Add(worker.walled ? -1 : worker.process.pidfd.get());
     worker.lines = poll_set_.Add(worker.log.Listens(now) ? worker.log.descriptor() : -1);
     paused |= worker.log.IsPaused(now);
   }
+  starter_said_ = poll_set_.Add(starter_.socket());
   return paused;
 }
 
@@ -126,6 +130,7 @@ void Warden::HandleEvents() {
     if (poll_set_.Ready(worker.lines)) worker.log.Read(worker.process.pid, Clock::now());
   }
   for (uint64_t number : ended) OnWorkerEnded(number);
+  if (poll_set_.Ready(starter_said_)) ReadStarter();
   for (auto& [device, keeper] : keepers_) {
     if (poll_set_.Ready(keeper.readable)) ReadKeeper(device);
     if (poll_set_.Ready(keeper.end)) OnKeeperEnded(device);
@@ -164,7 +169,7 @@ void Warden::Serve(int connection) {
   if (from.version == 0 && !Greet(connection, message->bytes)) return;
   auto answer = [&](const auto& request) { Do(connection, request); };
   auto kill = [&](const KillWorker& request) {
-    if (uint64_t number = FindSession(request.session)) Kill(workers_.at(number).process);
+    if (uint64_t number = FindSession(request.session)) Kill(workers_.at(number));
   };
   auto keep = [&](const KeepSession& request) { Keep(request, std::move(message->descriptors)); };
   bool known =
@@ -173,6 +178,7 @@ void Warden::Serve(int connection) {
       Handle<SetQuota>(message->bytes, answer) || Handle<SetLimits>(message->bytes, answer) ||
       Handle<GetEvents>(message->bytes, answer) || Handle<TakeSession>(message->bytes, answer) ||
       Handle<SetGrace>(message->bytes, answer) || Handle<KeepSession>(message->bytes, keep) ||
+      Handle<GetWalls>(message->bytes, answer) ||
       Handle<message::LogTerms>(message->bytes, answer);
   if (!known) Disconnect(connection);
 }
@@ -237,7 +243,7 @@ void Warden::Do(int connection, const StartWorker& request) {
   worker.session = request.session;
   worker.connection = connection;
   AssignTenant(number, worker, tenant);
-  compile_cache_.Assign(number, request.tenant);
+  AssignFolders(worker, request.tenant);
   warm_after_ = Clock::now() + kWarmDelay;
   ReplyStarted(connection, request.request, worker, warm);
 }
@@ -307,6 +313,7 @@ void Warden::Do(int, const SetQuota& request) {
   ledger_->SetLimit(tenant, request.memory);
   ledger_->SetReservation(tenant, request.reserved);
   ledger_->SetLatencyCritical(tenant, request.latency_critical);
+  if (tenant != 0) latency_critical_[request.tenant] = request.latency_critical;
 }
 
 void Warden::Do(int, const message::LogTerms& request) {
@@ -342,8 +349,11 @@ uint64_t Warden::FindSession(uint64_t session) const {
 uint64_t Warden::StartNewWorker(const std::vector<int32_t>& devices,
                                 const std::vector<std::string>& environment,
                                 std::string* sentence) {
+  if (!MayStartWorkers(sentence)) return 0;
   const uint64_t number = next_worker_++;
   Worker worker;
+  worker.number = number;
+  worker.walled = starter_.running();
   worker.devices = devices;
   worker.environment = environment;
   worker.started = Clock::now();
@@ -360,11 +370,13 @@ uint64_t Warden::StartNewWorker(const std::vector<int32_t>& devices,
   if (!worker.up.valid() || !worker.down.valid()) return refused();
   if (!wire::LocalPair(&worker.control, &worker_control)) return refused();
 
+  // Behind walls its first descriptor is its settings.
+  const int control = 3 + (worker.walled ? 1 : 0), up_at = control + 1, down_at = control + 2;
   Program program{options_.worker_program,
                   {"--driver", driver_},
-                  compile_cache_.VariablesOf(number),
+                  CacheVariables(worker),
                   {worker_control.get(), worker.up.get(), worker.down.get()},
-                  own_network_};
+                  worker.walled || own_network_};
   wire::Descriptor error = worker.log.Open();
   worker.log.SetLimit(log_terms_.lines_per_second);
   if (!error.valid()) return refused();
@@ -377,20 +389,25 @@ uint64_t Warden::StartNewWorker(const std::vector<int32_t>& devices,
     if (RunningKeeper(devices[i], sentence) == nullptr) return 0;
     if (!wire::LocalPair(&worker_ends[i], &keeper_ends[i])) return refused();
     ordinals += (i == 0 ? "" : ",") + std::to_string(devices[i]);
-    sockets += (i == 0 ? "" : ",") + std::to_string(6 + i);  // after 3 control, 4 up, 5 down
+    sockets += (i == 0 ? "" : ",") + std::to_string(down_at + 1 + static_cast<int>(i));
     program.descriptors.push_back(worker_ends[i].get());
   }
-  for (const char* argument : {"--control", "3", "--up", "4", "--down", "5"}) {
-    program.arguments.push_back(argument);
+  program.arguments.insert(program.arguments.end(),
+                           {"--control", std::to_string(control), "--up", std::to_string(up_at),
+                            "--down", std::to_string(down_at), "--device", ordinals, "--keeper",
+                            sockets, "--system-calls", options_.walls.system_calls});
+  // The kernel counts a user's processes.
+  if (worker.walled && starter_.has(starter::kOwnUser)) {
+    program.arguments.insert(program.arguments.end(),
+                             {"--processes", std::to_string(options_.walls.processes)});
   }
-  program.arguments.insert(program.arguments.end(), {"--device", ordinals, "--keeper", sockets});
-  worker.process = Spawn(program);
-  if (worker.process.pid == 0) return refused();
+  worker.process = worker.walled ? starter_.StartWorker(std::move(program)) : Spawn(program);
+  if (worker.process.pid == 0 || !worker.process.pidfd.valid()) return refused();
   for (size_t i = 0; i < devices.size(); ++i) {
     const int files[] = {keeper_ends[i].get(), worker.process.pidfd.get()};
     if (!wire::SendMessage(keepers_.at(devices[i]).control.get(),
                            message::Pack(keeper::Attach{number, {}}), files)) {
-      Kill(worker.process);  // its end is handled as any other
+      Kill(worker);  // its end is handled as any other
     }
   }
   worker.keeper_ends = std::move(keeper_ends);
@@ -435,7 +452,11 @@ void Warden::OnKeeperEnded(int32_t device) {
 void Warden::OnWorkerEnded(uint64_t number) {
   Worker& worker = workers_.at(number);
   int exit_code = 0, signal = 0;
-  if (!Reap(worker.process, &exit_code, &signal)) return;
+  if (Reap(worker.process, &exit_code, &signal)) OnWorkerEnded(number, exit_code, signal);
+}
+
+void Warden::OnWorkerEnded(uint64_t number, int exit_code, int signal) {
+  Worker& worker = workers_.at(number);
   worker.log.Finish(worker.process.pid, worker.session, Clock::now());
   compile_cache_.Forget(number);
   CloseAccounts(number, worker);

@@ -20,10 +20,23 @@
 #include "server/warden/compile_cache.h"
 #include "server/warden/own_program.h"
 #include "server/warden/spawn.h"
+#include "server/warden/starter_client.h"
 #include "server/warden/worker_log.h"
 #include "wire/socket.h"
 
 namespace longwire::warden {
+
+// The walls between workers (walls.cc).
+struct WallOptions {
+  bool separate = false;        // false: workers are started without them
+  std::string starter_socket;   // of the service manager's starter; empty: the warden starts one
+  std::string starter_program;  // path
+  uint32_t first_uid = 1'900'000'000;         // of workers (server/protocol/starter.h)
+  std::string system_calls = "enforce";       // as the configuration has it
+  uint64_t host_memory = uint64_t{64} << 30;  // bytes of a worker, where it has a cgroup
+  int processes = 4096;                       // threads of a worker
+  std::string cgroups;  // the folder of their control groups, or own; empty: they get none
+};
 
 struct Options {
   std::string socket;                      // path
@@ -38,6 +51,7 @@ struct Options {
   std::string worker_program;                        // paths
   std::string keeper_program;
   OwnProgram own_program;
+  WallOptions walls;
 };
 
 class Warden {
@@ -84,6 +98,8 @@ class Warden {
   struct Worker {
     Process process;
     wire::Descriptor control, up, down;
+    uint64_t number = 0;
+    bool walled = false;   // a child of the starter
     uint64_t session = 0;  // 0: warm
     int connection = -1;   // owner, -1: none
     Clock::time_point orphaned{};
@@ -132,6 +148,7 @@ class Warden {
   void Do(int connection, const SetLimits& request);
   void Do(int connection, const message::LogTerms& request);
   void Do(int connection, const GetEvents& request);
+  void Do(int connection, const GetWalls& request);
   void Reply(int connection, std::span<const std::byte> packet, std::span<const int> files = {});
   void ReplyStarted(int connection, uint64_t request, const Worker& worker, bool warm);
   WorkerStarted Started(const Worker& worker);
@@ -149,6 +166,17 @@ class Warden {
   void TakeEvents(Keeper& keeper);
   void End(const keeper::EndWorker& end);
   void OnWorkerEnded(uint64_t number);
+  void OnWorkerEnded(uint64_t number, int exit_code, int signal);
+  // Walls: the starter runs, if that can be had, and starts the worker; see walls.cc.
+  bool KeepStarter();
+  bool MayStartWorkers(std::string* sentence) const;
+  void SayWalls(const std::string& problem);
+  Program StarterProgram() const;
+  std::string WallsText(bool standing) const;
+  std::vector<std::string> CacheVariables(const Worker& worker) const;
+  void AssignFolders(const Worker& worker, const std::string& tenant);
+  void ReadStarter();
+  void Kill(const Worker& worker);
   void OnKeeperEnded(int32_t device);
   void Discard(Worker& worker);
   // True if it has to be called again soon without an event.
@@ -170,8 +198,16 @@ class Warden {
 
   Options options_;
   CompileCache compile_cache_;
-  std::string driver_;        // path of the library
-  bool own_network_ = false;  // workers get an empty network namespace
+  StarterClient starter_;
+  base::PollSet::Entry starter_said_;             // of this pass
+  Clock::time_point starter_after_{};             // the next attempt to start it
+  std::string walls_problem_;                     // why there are none
+  bool was_separate_ = false;                     // a starter has run
+  bool cannot_separate_ = false;                  // this host gives no walls
+  std::map<std::string, bool> latency_critical_;  // by tenant
+  std::string driver_;                            // path of the library
+  bool software_ = false;                         // it is the software device
+  bool own_network_ = false;                      // workers get an empty network namespace
   std::unique_ptr<keeper::TenantLedger> ledger_;
   std::map<std::string, uint32_t> tenants_;  // their numbers in the ledger
   wire::Descriptor listener_;

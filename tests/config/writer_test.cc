@@ -75,6 +75,12 @@ admission:
   waiting_memory: 64MiB
   log_lines_per_second: 10
 admin_group: longwire-admin
+walls: separate
+workers:
+  first_uid: 1900000000
+  system_calls: enforce
+  host_memory: 64GiB
+  processes: 4096
 )");
 }
 

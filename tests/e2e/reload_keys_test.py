@@ -26,7 +26,9 @@ AT_START = {
     "admin_group": "games",
     "module_cache.directory": "/nonexistent/modules", "module_cache.size": "1GiB",
     "module_cache.tenant_size": "1GiB", "module_cache.tenant_images": 100,
-    "module_cache.compiled": "/nonexistent/compiled"}
+    "module_cache.compiled": "/nonexistent/compiled", "walls": "shared_uid",
+    "workers.first_uid": 1800000000, "workers.system_calls": "log",
+    "workers.host_memory": "1GiB", "workers.processes": 100}
 
 
 class ReloadKeysTest(unittest.TestCase):

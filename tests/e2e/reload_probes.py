@@ -175,6 +175,14 @@ def name_a_tenant(case):
     case.assertIn("the tenant 'renamed' has 1 sessions already", runs(case, "alpha"))
 
 
+@probe("tenants.trust")
+def trust_a_tenant(case):
+    """It is only checked: against walls, which are read at the start."""
+    said = case.longwire.reload(tenants={"alpha": {"trust": "company"}})
+    case.assertIn("tenants: changed", said)
+    case.assertEqual(True, runs(case, "alpha"))
+
+
 @probe("tenants.identities")
 def list_identities(case):
     case.assertIn("does not know the identity 'stranger'", runs(case, "stranger"))

@@ -8,6 +8,20 @@ import programs
 import server
 
 
+def environment_of(pid):
+    """A worker's variables: those that it was started with, and what looks like one among what it
+    has allocated, where it sets its session's."""
+    folder = pathlib.Path(f"/proc/{pid}")
+    found = (folder / "environ").read_bytes().split(b"\0")
+    heap = re.search(r"^(\w+)-(\w+) .*\[heap\]$", (folder / "maps").read_text(), re.M)
+    if heap:
+        begin, end = (int(address, 16) for address in heap.groups())
+        with open(folder / "mem", "rb") as memory:
+            memory.seek(begin)
+            found += re.findall(rb"[A-Z][A-Z0-9_]+=[ -~]*(?=\0)", memory.read(end - begin))
+    return [entry.decode(errors="replace") for entry in found]
+
+
 class WaysTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -77,8 +91,7 @@ class WaysTest(unittest.TestCase):
                                       CUDA_COREDUMP_FILE="/nowhere")
         try:
             workers = self.longwire.processes()["longwire-worker"]
-            environments = [pathlib.Path(f"/proc/{pid}/environ").read_text().split("\0")
-                            for pid in workers]
+            environments = [environment_of(pid) for pid in workers]
             missing = [{f"{name}={value}" for name, value in wanted.items()} - set(environment)
                        for environment in environments]
             self.assertIn(set(), missing)

@@ -169,7 +169,7 @@ class DoorTest(unittest.TestCase):
         longwire = self.serve()
         client = hostile_client.Client(longwire.door, longwire.build, uid=STRANGER)
         self.addCleanup(client.close)
-        log = self.log_end_of(client.worker_pid())
+        log = self.log_end_of(longwire, client.worker_pid())
         end = time.monotonic() + 1.5
         with open(log, "wb", buffering=0) as pipe:
             os.set_blocking(pipe.fileno(), False)
@@ -190,10 +190,10 @@ class DoorTest(unittest.TestCase):
             self.assertNotIn(sign, text)
 
     @staticmethod
-    def log_end_of(worker):
+    def log_end_of(longwire, worker):
         """The worker's end of the pipe by which it writes to the log."""
         folder = pathlib.Path(f"/proc/{worker}/fd")
-        warden = int(pathlib.Path(f"/proc/{worker}/stat").read_text().rsplit(")", 1)[1].split()[1])
+        warden = longwire.processes()["longwire-warden"][0]
         read_ends = {os.readlink(link) for link in pathlib.Path(f"/proc/{warden}/fd").iterdir()
                      if os.readlink(link).startswith("pipe:")}
         return next(link for link in folder.iterdir() if os.readlink(link) in read_ends)

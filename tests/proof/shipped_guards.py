@@ -18,11 +18,14 @@ ORDINARY = {"admin", "certificate", "handles", "identity", "lent", "peer", "quot
 
 # With which a process of a build for tests plays another version (wire/versions.h).
 TEST_VERSIONS = "LONGWIRE_TEST_VERSIONS"
+# With which another program takes a worker's place (server/walls/main.cc), and all its system calls
+# are logged (server/worker/walls/system_calls.cc).
+TEST_WALLS = {"LONGWIRE_TEST_WORKER", "LONGWIRE_TEST_NO_CALLS"}
 
 
 def names():
     table = re.search(r"kGuards\[\] = \{(.*?)\};", (ROOT / "wire/guards.h").read_text(), re.DOTALL)
-    return {*re.findall(r'"([\w-]+)"', table[1]), TEST_VERSIONS} - ORDINARY
+    return {*re.findall(r'"([\w-]+)"', table[1]), TEST_VERSIONS, *TEST_WALLS} - ORDINARY
 
 
 def main():

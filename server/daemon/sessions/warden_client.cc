@@ -195,6 +195,8 @@ void WardenClient::HandleMessage(wire::Message message) {
       return AnswerWith<warden::Stats>(std::move(message));
     case warden::SessionTaken::kKind:
       return AnswerWith<warden::SessionTaken>(std::move(message));
+    case warden::Walls::kKind:
+      return AnswerWith<warden::Walls>(std::move(message));
     case warden::Events::kKind:
       return AnswerWith<warden::Events>(std::move(message));
     case warden::WorkerDied::kKind: {
@@ -384,6 +386,20 @@ std::optional<TakenSession> WardenClient::Take(uint64_t after) {
   descriptors.erase(descriptors.begin(), descriptors.begin() + warden::kWorkerDescriptors);
   taken.kept = std::move(descriptors);
   return taken;
+}
+
+std::optional<warden::Walls> WardenClient::GetWalls() {
+  warden::GetWalls request{next_request_.fetch_add(1)};
+  std::string sentence;
+  if (!Connect(&sentence)) return std::nullopt;
+  // An older one would end the connection.
+  if (version_.load() <= wire::kLastWithoutRange) return std::nullopt;
+  auto messages = Ask(request.request, false, message::Pack(request), kStatsPatience, &sentence);
+  warden::Walls walls;
+  if (messages.empty() || message::Unpack(messages[0].bytes, &walls) != wire::WireResult::kOk) {
+    return std::nullopt;
+  }
+  return walls;
 }
 
 // Of a warden that cannot say what they were.

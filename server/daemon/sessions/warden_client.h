@@ -65,6 +65,8 @@ class WardenClient {
   void SetLimits(const keeper::KeeperLimits& limits);
   void SetLogTerms(const message::LogTerms& terms);
   std::optional<warden::Stats> GetStats(std::string* sentence);
+  // nullopt if the warden does not answer, or is too old to know.
+  std::optional<warden::Walls> GetWalls();
   // A device's memory events after that number; empty if the warden does not answer.
   std::vector<keeper::MemoryEvent> GetEvents(int32_t device, uint64_t after);
   // Leaves something about a session for the next daemon; replaces what was left before. A warden
@@ -139,7 +141,11 @@ class WardenClient {
 
 // Starts `longwire-warden` from the daemon's own folder, detached, and waits until it answers.
 bool StartWarden(const config::Config& config, std::string* sentence);
-// Makes this process `longwire-warden`; returns only if that fails, with a sentence.
-void BecomeWarden(const config::Config& config, std::string* sentence);
+// For service managers, which start the two: makes this process `longwire-starter`, and returns
+// only if that fails, with a sentence; writes what the warden has to know of the configuration, for
+// its option --settings.
+void BecomeStarter(const config::Config& config, std::string* sentence);
+bool WriteWardenSettings(const config::Config& config, const std::string& path,
+                         std::string* sentence);
 
 }  // namespace longwire::daemon

@@ -1,10 +1,14 @@
 // Starting longwire-warden: it has to outlive the daemon, so it is started detached.
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -111,6 +115,34 @@ std::vector<std::string> WardenArguments(const config::Config& config) {
   const std::string& compiled = config.module_cache().compiled();
   if (compiled != "none") arguments.insert(arguments.end(), {"--compile-cache", compiled});
   if (!warm.empty()) arguments.insert(arguments.end(), {"--warm-workers-of", warm});
+  const config::Workers& workers = config.workers();
+  arguments.insert(arguments.end(), {"--walls", config::Walls_Name(config.walls()), "--worker-uid",
+                                     std::to_string(workers.first_uid()), "--system-calls",
+                                     config::SystemCalls_Name(workers.system_calls()),
+                                     "--worker-host-memory", std::to_string(workers.host_memory()),
+                                     "--worker-processes", std::to_string(workers.processes())});
+  return arguments;
+}
+
+std::vector<std::string> StarterArguments(const config::Config& config) {
+  const config::Workers& workers = config.workers();
+  std::vector<std::string> arguments = {ProgramFolder() + "/longwire-walls",
+                                        "--cgroups",
+                                        "own",
+                                        "--user",
+                                        std::to_string(workers.first_uid()),
+                                        "--host-memory",
+                                        std::to_string(workers.host_memory()),
+                                        "--processes",
+                                        std::to_string(workers.processes())};
+  const char* cache = getenv("CACHE_DIRECTORY");
+  if (cache != nullptr && config.module_cache().compiled() != "none") {
+    arguments.insert(arguments.end(), {"--tenants", cache});
+  }
+  if (config.driver().starts_with("/")) {
+    arguments.insert(arguments.end(),
+                     {"--show", config.driver().substr(0, config.driver().rfind('/'))});
+  }
   return arguments;
 }
 
@@ -160,11 +192,29 @@ bool StartWarden(const config::Config& config, std::string* sentence) {
   return false;
 }
 
-void BecomeWarden(const config::Config& config, std::string* sentence) {
-  std::vector<std::string> arguments = WardenArguments(config);
+void BecomeStarter(const config::Config& config, std::string* sentence) {
+  std::vector<std::string> arguments = StarterArguments(config);
   std::vector<std::string> environment = WardenEnvironment(config.software_device());
   execve(arguments[0].c_str(), Pointers(arguments).data(), Pointers(environment).data());
   *sentence = "cannot become " + arguments[0] + ": " + base::ReasonOfNoThread(errno);
+}
+
+bool WriteWardenSettings(const config::Config& config, const std::string& path,
+                         std::string* sentence) {
+  std::ofstream file(path, std::ios::trunc);
+  std::vector<std::string> arguments = WardenArguments(config);
+  for (size_t i = 1; i + 1 < arguments.size(); i += 2) {
+    file << arguments[i] << ' ' << arguments[i + 1] << '\n';
+  }
+  for (const std::string& variable : WardenEnvironment(config.software_device())) {
+    bool ours = variable.starts_with(kSoftwareMemoryVariable) ||
+                variable.starts_with(kSoftwareCountVariable);
+    if (ours) file << variable << '\n';
+  }
+  file.close();
+  chmod(path.c_str(), S_IRUSR | S_IWUSR | S_IRGRP | S_IROTH);
+  *sentence = "cannot write " + path + ": " + std::strerror(errno);
+  return file.good();
 }
 
 }  // namespace longwire::daemon

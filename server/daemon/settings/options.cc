@@ -31,12 +31,14 @@ constexpr const char* kHelp =
   --log-level LEVEL    error, warning, info or debug (default info)
   --reload             make the longwired that runs read its configuration again, and fail with the
                        reasons if it refuses
-  --as-warden          become longwire-warden, with the settings that it gets from the daemon, for
-                       service managers that start the two apart
+  --warden-settings FILE
+                       write what longwire-warden has to know of the configuration, for its option
+                       --settings, and end; for service managers, which start the two apart
+  --as-starter         become longwire-starter, with what it has to know of the configuration
   --help, --version
 )";
 
-enum Option { kConfig = 256, kAsWarden, kReload, kFirstKey };
+enum Option { kConfig = 256, kAsStarter, kWardenSettings, kReload, kFirstKey };
 
 // Options that stand for a key of the file; those without an argument say true.
 struct KeyOption {
@@ -58,7 +60,8 @@ constexpr KeyOption kKeyOptions[] = {
 
 std::vector<option> AllOptions() {
   std::vector<option> options = {{"config", required_argument, nullptr, kConfig},
-                                 {"as-warden", no_argument, nullptr, kAsWarden},
+                                 {"as-starter", no_argument, nullptr, kAsStarter},
+                                 {"warden-settings", required_argument, nullptr, kWardenSettings},
                                  {"reload", no_argument, nullptr, kReload},
                                  {"help", no_argument, nullptr, base::kHelpCode},
                                  {"version", no_argument, nullptr, base::kVersionCode}};
@@ -78,8 +81,10 @@ bool Collect(int count, char** arguments, CommandLine* given, Refusal* refusal) 
       given->config_file = std::filesystem::absolute(told).string();
     } else if (code == kReload) {
       given->reload = true;
-    } else if (code == kAsWarden) {
-      given->as_warden = true;
+    } else if (code == kAsStarter) {
+      given->as_starter = true;
+    } else if (code == kWardenSettings) {
+      given->warden_settings = told;
     } else {
       const KeyOption& key = kKeyOptions[code - kFirstKey];
       const std::string value = key.argument == no_argument ? "true" : told;

@@ -22,7 +22,8 @@ struct CommandLine {
   };
   std::string config_file;  // absolute; empty: config::kSystemFile, if it is there
   std::vector<Key> keys;
-  bool as_warden = false;
+  bool as_starter = false;
+  std::string warden_settings;  // a file to write
   bool reload = false;
 };
 

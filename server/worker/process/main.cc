@@ -21,7 +21,10 @@
 #include "server/worker/process/time_slice.h"
 #include "server/worker/support/crash_report.h"
 #include "server/worker/support/log_line.h"
+#include "server/worker/support/own_pid.h"
 #include "server/worker/support/text_pipes.h"
+#include "server/worker/walls/settings.h"
+#include "server/worker/walls/walls.h"
 #include "wire/descriptor_table.h"
 #include "wire/descriptors.h"
 #include "wire/limits.h"
@@ -36,6 +39,7 @@ using namespace longwire;
 constexpr const char* kUsage =
     "usage: longwire-worker --driver auto|software|PATH --device N[,N…] --control FD --up FD\n"
     "                       --down FD --keeper FD[,FD…]\n"
+    "                       [--system-calls enforce|log|off] [--processes N]\n"
     "Started by longwire-warden.\n";
 
 struct Arguments {
@@ -45,21 +49,36 @@ struct Arguments {
   int64_t up = -1;
   int64_t down = -1;
   std::vector<int32_t> keepers;
+  std::string system_calls = "enforce";
+  worker::Walls walls;
 };
 
-// False with sentences on standard error.
-bool Parse(int count, char** words, Arguments* arguments) {
-  const ProcessOption options[] = {
-      {"--driver", &arguments->driver},   {"--device", &arguments->devices},
-      {"--control", &arguments->control}, {"--up", &arguments->up},
-      {"--down", &arguments->down},       {"--keeper", &arguments->keepers}};
-  std::span<char*> given(words, static_cast<size_t>(count));
-  std::string problem = ParseProcessOptions(given.subspan(1), options);
+// From here on it stands behind its walls. False with sentences on standard error.
+bool Prepare(std::span<char* const> words, Arguments* arguments) {
+  const ProcessOption options[] = {{"--driver", &arguments->driver},
+                                   {"--device", &arguments->devices},
+                                   {"--control", &arguments->control},
+                                   {"--up", &arguments->up},
+                                   {"--down", &arguments->down},
+                                   {"--keeper", &arguments->keepers},
+                                   {"--system-calls", &arguments->system_calls},
+                                   {"--processes", &arguments->walls.processes}};
+  int pid = 0;
+  std::vector<std::string> given = worker::TakeSettings(words, &pid);
+  if (pid != 0) worker::SetPid(pid);
+  std::vector<char*> pointers;
+  for (std::string& word : given) pointers.push_back(word.data());
+  std::string problem = ParseProcessOptions(pointers, options);
   bool complete = arguments->control >= 0 && arguments->up >= 0 && arguments->down >= 0 &&
-                  !arguments->keepers.empty();
+                  !arguments->keepers.empty() &&
+                  worker::ParseSystemCalls(arguments->system_calls, &arguments->walls.system_calls);
   if (!problem.empty()) std::fprintf(stderr, "longwire-worker: %s\n", problem.c_str());
   if (!problem.empty() || !complete) {
     std::fputs(kUsage, stderr);
+    return false;
+  }
+  if (const char* wall = worker::StandBehind(arguments->walls)) {
+    std::fprintf(stderr, "longwire-worker: it %s (%s)\n", wall, std::strerror(errno));
     return false;
   }
   // More keepers than devices: one per device from the first on.
@@ -169,7 +188,7 @@ int main(int count, char** words) {
     return 0;
   }
   Arguments arguments;
-  if (!Parse(count, words, &arguments)) return 2;
+  if (!Prepare(std::span(words, static_cast<size_t>(count)).subspan(1), &arguments)) return 2;
   signal(SIGPIPE, SIG_IGN);
   wire::PrepareDescriptorTable();
   worker::KeepLog();

@@ -8,6 +8,7 @@
 #include "base/memory_sizes.h"
 #include "base/try.h"
 #include "server/worker/support/log_line.h"
+#include "server/worker/support/own_pid.h"
 
 namespace longwire::worker {
 namespace {
@@ -172,7 +173,7 @@ void OpenSession(WorkerSession& session, const wire::OpenRequest& request,
   reply->largest_chunk = session.swapping().largest_chunk();
   char host[256] = {};
   gethostname(host, sizeof(host) - 1);
-  reply->processes.push_back({"longwire-worker", host, static_cast<uint32_t>(getpid())});
+  reply->processes.push_back({"longwire-worker", host, static_cast<uint32_t>(Pid())});
   reply->missing_calls = missing;
 }
 

@@ -12,10 +12,13 @@
 #include <cstdint>
 #include <cstdio>
 
+#include "server/worker/support/own_pid.h"
+
 namespace longwire::worker {
 namespace {
 
 int log_descriptor = STDERR_FILENO;
+int other_pid = 0;
 
 // A client decides how often a call fails: more lines in a second are counted alone. The warden
 // limits what a worker writes, too (server/warden/worker_log.h).
@@ -38,7 +41,7 @@ bool MayWrite() {
 
 void WriteLine(const char* format, va_list arguments) {
   char text[1024];
-  int used = snprintf(text, sizeof(text), "longwire-worker[%d]: ", getpid());
+  int used = snprintf(text, sizeof(text), "longwire-worker[%d]: ", Pid());
   int more = vsnprintf(text + used, sizeof(text) - used - 1, format, arguments);
   if (more < 0) return;
   size_t length = static_cast<size_t>(used) + static_cast<size_t>(more);
@@ -67,6 +70,10 @@ void KeepLog() {
 }
 
 int LogDescriptor() { return log_descriptor; }
+
+void SetPid(int pid) { other_pid = pid; }
+
+int Pid() { return other_pid != 0 ? other_pid : getpid(); }
 
 void SetLogLimit(uint32_t told) { lines_per_second.store(told); }
 
