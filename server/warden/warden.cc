@@ -178,8 +178,7 @@ void Warden::Serve(int connection) {
       Handle<SetQuota>(message->bytes, answer) || Handle<SetLimits>(message->bytes, answer) ||
       Handle<GetEvents>(message->bytes, answer) || Handle<TakeSession>(message->bytes, answer) ||
       Handle<SetGrace>(message->bytes, answer) || Handle<KeepSession>(message->bytes, keep) ||
-      Handle<GetWalls>(message->bytes, answer) ||
-      Handle<message::LogTerms>(message->bytes, answer);
+      Handle<GetWalls>(message->bytes, answer) || Handle<message::LogTerms>(message->bytes, answer);
   if (!known) Disconnect(connection);
 }
 

@@ -116,7 +116,8 @@ class WallsTest(unittest.TestCase):
     def test_a_control_group_limits_each_worker(self):
         """Where the host gives none, version 2 without delegation, that is said."""
         longwire = self.start(config=CRITICAL, more=(
-            "--worker-cgroups", "own", "--worker-host-memory", str(8 << 30), "--worker-processes", "300"))
+            "--worker-cgroups", "own", "--worker-host-memory", str(8 << 30),
+            "--worker-processes", "300"))
         program = longwire.start("hold_session.static")
         try:
             pid = longwire.status()["sessions"][0]["worker_pid"]
