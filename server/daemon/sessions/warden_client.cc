@@ -328,7 +328,7 @@ void WardenClient::SetLimits(const keeper::KeeperLimits& limits) {
 }
 
 void WardenClient::SetLogTerms(const message::LogTerms& terms) {
-  if (takes_log_terms_.load()) Tell(message::Pack(terms), Keep::kBounded);
+  if (takes_log_terms_.load()) Tell(message::Pack(terms), Bound::kSome);
 }
 
 std::vector<keeper::MemoryEvent> WardenClient::GetEvents(int32_t device, uint64_t after) {
