@@ -1,6 +1,7 @@
 // A worker's end of the socket to its keeper, when a keeper answers nonsense: wrong kinds, numbers
 // of other requests, chunks without descriptors, requests of its own in between, or its end.
 #include <fcntl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -39,7 +40,7 @@ class Keeper {
       client_->Greet(&sentence);
     }
     for (size_t i = first; i < count; ++i) Say();
-    socket_.Reset();  // so that nobody waits for more
+    shutdown(socket_.get(), SHUT_WR);  // so that nobody waits for more
     if (listens) {
       client_->Listen([this](const keeper::Reclaim&) { ++heard_; },
                       [this](wire::Message) { ++heard_; }, [this] { ++heard_; });
