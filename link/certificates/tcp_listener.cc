@@ -17,6 +17,7 @@ constexpr useconds_t kPauseMicroseconds = 10'000;
 
 wire::Descriptor ListenAt(const addrinfo& way, int backlog) {
   wire::Descriptor listener(socket(way.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!listener.valid()) return listener;
   int on = 1;
   // A restarted process gets its port back although connections of the last one are still closing.
   setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));

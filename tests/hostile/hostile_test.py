@@ -44,8 +44,8 @@ class HostileTest(unittest.TestCase):
             client.create_context()
             client.send("lwGraphLaunch", hostile_client.u64(1) + lists([1] * count) + lists([])
                         + lists([]) + lists([]), stream=0xdead)
-            list(client.messages(5))
-            self.assertNotEqual(0, client.down.closed, "the session goes on")
+            codes = [code for _, code, _, _ in client.messages(2)]
+            self.assertTrue(client.down.closed or any(codes), "the call is not refused")
         self.expect_unharmed()
 
     def test_graphs_within_each_other(self):

@@ -24,7 +24,9 @@ class PressedServer(server.Server):
 
     def _start(self, name, *arguments):
         self.prepare()
-        super()._start(name, *arguments)
+        # A worker behind walls sees neither the library nor the table.
+        walls = ("--walls", "shared_uid") if name == "longwire-warden" else ()
+        super()._start(name, *arguments, *walls)
 
     def prepare(self):
         self.table = self.runtime / "refused"

@@ -53,11 +53,29 @@ void Report(int signal) {
   _exit(kSignalled + signal);
 }
 
+// The kernel ends the first process of its namespaces, as a worker is behind walls, by no signal
+// that it does not handle, but by SIGKILL.
+void End(int signal) {
+  raise(signal);
+  _exit(kSignalled + signal);
+}
+
+void EndBySignals() {
+  struct sigaction action {}, before {};
+  action.sa_handler = End;
+  action.sa_flags = SA_RESETHAND | SA_NODEFER;
+  for (int signal : {SIGHUP, SIGINT, SIGQUIT, SIGALRM, SIGTERM, SIGUSR1, SIGUSR2}) {
+    bool ends = sigaction(signal, nullptr, &before) == 0 && before.sa_handler == SIG_DFL;
+    if (ends) sigaction(signal, &action, nullptr);
+  }
+}
+
 }  // namespace
 
 void ReportUnread(int descriptor) { unread = descriptor; }
 
 void ReportCrashes() {
+  EndBySignals();
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // these say it themselves
   std::array<void*, 1> none;
   backtrace(none.data(), 1);  // loads what it needs now
