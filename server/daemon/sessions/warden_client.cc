@@ -93,8 +93,12 @@ bool WardenClient::TryToConnect(std::string* sentence, bool* silent) {
   base::MutexLock connecting(connect_mutex_);
   if (reader_.joinable()) reader_.join();
   wire::Descriptor socket = wire::ConnectLocal(socket_path_, kAcceptPatience);
-  bool crowded = !socket.valid() && errno == EAGAIN;
-  if (!socket.valid() && !crowded) {
+  const int error = socket.valid() ? 0 : errno;
+  if (error != 0 && error != ENOENT && error != ECONNREFUSED && error != EAGAIN) {
+    *sentence = "cannot connect to longwire-warden at " + socket_path_ + ": " + base::Reason(error);
+    return false;
+  }
+  if (error != 0 && error != EAGAIN) {
     if (!starter_(sentence)) return false;
     socket = wire::ConnectLocal(socket_path_, kAcceptPatience);
   }
