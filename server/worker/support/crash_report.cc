@@ -61,7 +61,8 @@ void End(int signal) {
 }
 
 void EndBySignals() {
-  struct sigaction action {}, before {};
+  struct sigaction action {
+  }, before{};
   action.sa_handler = End;
   action.sa_flags = SA_RESETHAND | SA_NODEFER;
   for (int signal : {SIGHUP, SIGINT, SIGQUIT, SIGALRM, SIGTERM, SIGUSR1, SIGUSR2}) {
