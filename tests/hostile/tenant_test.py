@@ -152,9 +152,11 @@ def expect_all_alive(longwire, before):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--long", action="store_true")
-    parser.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(4), "little"))
+    parser.add_argument("--seed", type=int, help="1; with --long another one each time")
     parser.add_argument("--sessions", default="0:1000000", metavar="FIRST:END")
     arguments = parser.parse_args()
+    if arguments.seed is None:
+        arguments.seed = int.from_bytes(os.urandom(4), "little") if arguments.long else 1
     first, end = map(int, arguments.sessions.split(":"))
     print(f"seed {arguments.seed}", flush=True)
     calls = LONG_CALLS if arguments.long else CALLS

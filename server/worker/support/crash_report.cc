@@ -8,6 +8,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <memory>
 
 #include "server/worker/support/log_line.h"
 
@@ -17,7 +18,25 @@ namespace {
 constexpr int kMaxFrames = 24;
 constexpr int kSignalled = 128;  // as server/warden/starter_client.cc
 constexpr size_t kStackBytes = size_t{64} << 10;
-std::array<char, kStackBytes> other_stack;
+
+// Where a thread's handler runs: its own stack may be what overflowed.
+class HandlerStack {
+ public:
+  HandlerStack() : memory_(std::make_unique<char[]>(kStackBytes)) {
+    stack_t stack{};
+    stack.ss_sp = memory_.get();
+    stack.ss_size = kStackBytes;
+    sigaltstack(&stack, nullptr);
+  }
+  ~HandlerStack() {
+    stack_t none{};
+    none.ss_flags = SS_DISABLE;
+    sigaltstack(&none, nullptr);
+  }
+
+ private:
+  std::unique_ptr<char[]> memory_;
+};
 
 std::atomic<int> unread{-1};
 
@@ -73,6 +92,12 @@ void EndBySignals() {
 
 }  // namespace
 
+void ReportOverflows() {
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  thread_local HandlerStack stack;
+#endif
+}
+
 void ReportUnread(int descriptor) { unread = descriptor; }
 
 void ReportCrashes() {
@@ -80,10 +105,7 @@ void ReportCrashes() {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // these say it themselves
   std::array<void*, 1> none;
   backtrace(none.data(), 1);  // loads what it needs now
-  stack_t stack{};
-  stack.ss_sp = other_stack.data();
-  stack.ss_size = other_stack.size();
-  sigaltstack(&stack, nullptr);  // of this thread; the others use their own
+  ReportOverflows();
   struct sigaction action {};
   action.sa_handler = Report;
   action.sa_flags = SA_RESETHAND | SA_NODEFER | SA_ONSTACK;

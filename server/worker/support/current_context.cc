@@ -1,5 +1,6 @@
 #include "server/worker/support/current_context.h"
 
+#include "server/worker/support/crash_report.h"
 #include "server/worker/support/objects.h"
 
 namespace longwire::worker {
@@ -32,6 +33,7 @@ CUresult CurrentContext::SetNone() {
 }
 
 void CurrentContext::EnterThread() {
+  ReportOverflows();
   of_thread = {};
   // Captures of the client are begun relaxed and nothing of ours may spoil them.
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
