@@ -12,6 +12,7 @@
 #include <sstream>
 #include <string>
 
+#include "bench/driver_check.h"
 #include "bench/figures.h"
 
 namespace {
@@ -56,15 +57,6 @@ std::string AddersPtx(int count) {
   }
   return text;
 }
-
-void Check(CUresult result, const char* what) {
-  if (result == CUDA_SUCCESS) return;
-  const char* name = "unknown";
-  cuGetErrorName(result, &name);
-  std::fprintf(stderr, "%s: %s (%d)\n", what, name, static_cast<int>(result));
-  std::exit(1);
-}
-#define CHECK(call) Check(call, #call)
 
 struct Device {
   CUcontext context{};

@@ -9,6 +9,7 @@
 #include <string>
 #include <thread>
 
+#include "bench/driver_check.h"
 #include "bench/figures.h"
 
 namespace {
@@ -39,15 +40,6 @@ constexpr int kKernels = 12;               // of a request
 constexpr size_t kUp = size_t{64} << 10;   // bytes of a request
 constexpr size_t kDown = size_t{4} << 10;  // bytes of its answer
 constexpr size_t kInFlight = 8;            // copies under way at once
-
-void Check(CUresult result, const char* what) {
-  if (result == CUDA_SUCCESS) return;
-  const char* name = "unknown";
-  cuGetErrorName(result, &name);
-  std::fprintf(stderr, "%s: %s (%d)\n", what, name, static_cast<int>(result));
-  std::exit(1);
-}
-#define CHECK(call) Check(call, #call)
 
 struct Device {
   CUfunction count{};
