@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "check.h"
+#include "try.h"
 
 constexpr unsigned kWeights = 512;
 constexpr unsigned kBatch = 16 << 10;  // words
@@ -34,17 +35,6 @@ __global__ void Touch(unsigned* large, unsigned step, unsigned* launches) {
 }
 
 static unsigned Random(unsigned* state) { return *state = *state * 1103515245u + 12345u; }
-
-static const char* failed = "";
-#define TRY(call)                        \
-  do {                                   \
-    AT_THIS_LINE;                        \
-    const cudaError_t try_code = (call); \
-    if (try_code != cudaSuccess) {       \
-      failed = #call;                    \
-      return try_code;                   \
-    }                                    \
-  } while (false)
 
 static unsigned *weights, *batch, *launches, *large, *pinned;
 static cudaStream_t stream;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "check.h"
+#include "try.h"
 
 constexpr int kCount = 1024;
 constexpr size_t kBytes = kCount * sizeof(unsigned);
@@ -43,18 +44,7 @@ __global__ void Fill(unsigned* to, unsigned value, unsigned long long nanosecond
 
 __global__ void Count(unsigned* to) { ++*to; }
 
-static const char* failed = "";              // the call that did
 static unsigned long long busy = 2'000'000;  // nanoseconds of a kernel
-
-#define TRY(call)                        \
-  do {                                   \
-    AT_THIS_LINE;                        \
-    const cudaError_t try_code = (call); \
-    if (try_code != cudaSuccess) {       \
-      failed = #call;                    \
-      return try_code;                   \
-    }                                    \
-  } while (false)
 
 static unsigned *device, *managed, *pinned, *registered;
 static char *many_device, *many_pinned;
