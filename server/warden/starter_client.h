@@ -38,6 +38,8 @@ class StarterClient {
   void Assign(pid_t worker, const std::string& tenant, bool latency_critical);
   // The ends that have arrived. Afterwards the starter may no longer be running.
   std::vector<End> TakeEnds();
+  // Some arrived while another answer was awaited: the socket says nothing of them any more.
+  bool has_ends() const { return !ends_.empty(); }
 
  private:
   void TakeEnd(const starter::Answer& answer);

@@ -94,9 +94,9 @@ bool Warden::RunOnce(milliseconds timeout) {
 
   hurries |= FillPollSet();
   if (hurries && (timeout.count() < 0 || timeout > kTick)) timeout = kTick;
-  int ready = poll_set_.Wait(timeout);
+  int ready = poll_set_.Wait(starter_.has_ends() ? milliseconds(0) : timeout);
   if (used) last_needed_ = Clock::now();  // until now
-  if (ready > 0) HandleEvents();
+  if (ready > 0 || starter_.has_ends()) HandleEvents();
   return true;
 }
 
@@ -130,7 +130,7 @@ void Warden::HandleEvents() {
     if (poll_set_.Ready(worker.lines)) worker.log.Read(worker.process.pid, Clock::now());
   }
   for (uint64_t number : ended) OnWorkerEnded(number);
-  if (poll_set_.Ready(starter_said_)) ReadStarter();
+  if (poll_set_.Ready(starter_said_) || starter_.has_ends()) ReadStarter();
   for (auto& [device, keeper] : keepers_) {
     if (poll_set_.Ready(keeper.readable)) ReadKeeper(device);
     if (poll_set_.Ready(keeper.end)) OnKeeperEnded(device);

@@ -1,5 +1,6 @@
 """The table of docs/errors.md: a process gets a signal; what its program, the neighbours and the
 operator see."""
+import concurrent.futures
 import os
 import pathlib
 import signal
@@ -125,6 +126,27 @@ class ProcessEndsTest(unittest.TestCase):
             self.assertIn("the session has ended", err)
             self.log_has(f"signal {int(number)}")
         self.expect_neighbours_right()
+
+
+class HeldStarterTest(unittest.TestCase):
+    def test_a_worker_ends_while_the_warden_waits_for_another(self):
+        """Its end comes before the answer that is awaited, and nothing comes after that."""
+        longwire = self.enterContext(server.Server())
+        door = f"unix:{longwire.door}"
+        doomed = longwire.start("counted_training.static", "60", server=door)
+        starter, = longwire.processes()["longwire-starter"]
+        os.kill(starter, signal.SIGSTOP)
+        self.addCleanup(os.kill, starter, signal.SIGCONT)
+        os.kill(longwire.status()["sessions"][0]["worker_pid"], signal.SIGKILL)
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            late = pool.submit(longwire.start, "counted_training.static", "60", server=door)
+            time.sleep(STOPPED)  # for it, or for the next warm one, the warden asks the starter
+            os.kill(starter, signal.SIGCONT)
+            for program in (doomed, late.result()):
+                self.addCleanup(program.communicate)
+                self.addCleanup(program.kill)
+            out, err = doomed.communicate(timeout=20)
+        self.assertEqual(3, doomed.returncode, (out, err))
 
 
 class SignerEndsTest(unittest.TestCase):
