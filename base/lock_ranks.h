@@ -141,6 +141,7 @@ inline constexpr LockRank kGraphFunctionCalls{2200, "worker::Graphs::ask_mutex_"
 inline constexpr LockRank kWorkerGraphs{2210, "worker::Graphs::mutex_"};
 inline constexpr LockRank kConditionals{2220, "worker::Conditionals::mutex_"};
 inline constexpr LockRank kGraphPartStore{2230, "worker::GraphPartStore::mutex_"};
+inline constexpr LockRank kHostNodes{2240, "worker::host_nodes::mutex"};
 inline constexpr LockRank kEvents{2300, "worker::Events::mutex_"};
 inline constexpr LockRank kWorkerTransfers{2400, "worker::Transfers::mutex_"};
 inline constexpr LockRank kHostSegment{2410, "worker::HostSegment::mutex_"};

@@ -29,6 +29,17 @@ struct GatedSession {
   bool Issued(const char* text) { return session.driver.IndexOf(text) >= 0; }
 };
 
+TEST(Gates, ALaunchThatIsOnlySaidToBeCapturedDoesNotPass) {
+  GatedSession gated;
+  gated.Close();
+  uint64_t position = gated.session.Launch(kOne, 1, wire::kCapturing);
+  DownRecord error = gated.session.Expect(wire::DownKind::kError, [&](const DownRecord& record) {
+    return record.header.position == position;
+  });
+  EXPECT_EQ(error.header.code, CUDA_ERROR_ILLEGAL_STATE);
+  EXPECT_FALSE(gated.Issued("launch s1 1"));
+}
+
 TEST(Gates, AClosedGateHoldsWorkBackUntilItOpens) {
   GatedSession gated;
   gated.Close();

@@ -31,6 +31,8 @@ CUresult Graphs::BeginCapture(Stream& stream, CUgraph graph, const std::vector<C
   return CUDA_SUCCESS;
 }
 
+// What the client says of a stream is not enough: where nothing is captured, the driver would run
+// what only a graph keeps alive.
 CUresult Graphs::CaptureId(Stream& stream, cuuint64_t* id) {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   LONGWIRE_TRY(uses_.driver.cuStreamGetCaptureInfo_v3(stream.handle, &status, id, nullptr, nullptr,
@@ -51,13 +53,13 @@ CUgraphNode NewestNode(const DriverTable& driver, Stream& stream) {
   return result == CUDA_SUCCESS && count != 0 ? nodes[count - 1] : nullptr;
 }
 
-void Graphs::AddCaptured(Stream& stream, const GraphPartRef& part) {
-  cuuint64_t id = 0;
+CUresult Graphs::AddCaptured(Stream& stream, cuuint64_t id, const GraphPartRef& part) {
   CUgraphNode node = NewestNode(uses_.driver, stream);
-  if (node == nullptr || CaptureId(stream, &id) != CUDA_SUCCESS) return;
+  if (node == nullptr) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   store_->Announce(part);
   base::MutexLock lock(mutex_);
   captures_[id].emplace_back(node, part);
+  return CUDA_SUCCESS;
 }
 
 // Without `id` the nodes were added to a graph that is there already, and stay if this fails.
@@ -136,12 +138,13 @@ CUresult Graphs::CaptureUpload(Stream& stream, const calls::Place& destination,
   part->copy.read = read.transfer;
   result = CopyPacked(uses_.driver, {stream.handle, stream.context->handle}, place, 0,
                       place.bytes(), read.data, CopyDirection::kToDevice);
-  if (result == CUDA_SUCCESS) AddCaptured(stream, part);
-  return result;
+  return result == CUDA_SUCCESS ? AddCaptured(stream, id, part) : result;
 }
 
 CUresult Graphs::CaptureDownload(Stream& stream, const calls::Place& source, const CopyPlace& place,
                                  uint64_t transfer) {
+  cuuint64_t id = 0;
+  LONGWIRE_TRY(CaptureId(stream, &id));
   GraphPartRef part = NewPart();
   GraphCopy& write = part->write;
   write.bytes = place.bytes();
@@ -152,28 +155,29 @@ CUresult Graphs::CaptureDownload(Stream& stream, const calls::Place& source, con
   part->copy.write = transfer;
   CUresult result = CopyPacked(uses_.driver, {stream.handle, stream.context->handle}, place, 0,
                                place.bytes(), write.data, CopyDirection::kToHost);
-  if (result == CUDA_SUCCESS) AddCaptured(stream, part);
-  return result;
+  return result == CUDA_SUCCESS ? AddCaptured(stream, id, part) : result;
 }
 
 CUresult Graphs::CaptureHostFunction(Stream& stream, uint64_t ticket) {
-  GraphPartRef part = NewPart();
-  part->is_host = true;
-  CUresult result = uses_.driver.cuLaunchHostFunc(stream.handle, &Graphs::CallHostNode, part.get());
+  cuuint64_t id = 0;
+  LONGWIRE_TRY(CaptureId(stream, &id));
+  GraphPartRef part = NewHostPart();
+  CUresult result = uses_.driver.cuLaunchHostFunc(stream.handle, &host_nodes::Call,
+                                                  reinterpret_cast<void*>(part->number));
   part->ticket = ticket;
-  if (result == CUDA_SUCCESS) AddCaptured(stream, part);
-  return result;
+  return result == CUDA_SUCCESS ? AddCaptured(stream, id, part) : result;
 }
 
 CUresult Graphs::CaptureEvent(Stream& stream, uint64_t event, uint32_t flags, bool waits) {
   const DriverTable& driver = uses_.driver;
+  cuuint64_t id = 0;
+  LONGWIRE_TRY(CaptureId(stream, &id));
   GraphPartRef part;
   LONGWIRE_TRY(NewEventPart(event, stream.context, waits, &part));
   CUevent handle = part->event->handle;
   CUresult result = waits ? driver.cuStreamWaitEvent(stream.handle, handle, flags)
                           : driver.cuEventRecordWithFlags(handle, stream.handle, flags);
-  if (result == CUDA_SUCCESS) AddCaptured(stream, part);
-  return result;
+  return result == CUDA_SUCCESS ? AddCaptured(stream, id, part) : result;
 }
 
 }  // namespace longwire::worker

@@ -86,7 +86,7 @@ GraphPartRef Graphs::Recognise(CUgraphNode node, CUgraphNodeType type) {
   if (type == CU_GRAPH_NODE_TYPE_HOST) {
     CUDA_HOST_NODE_PARAMS host{};
     if (driver.cuGraphHostNodeGetParams(node, &host) != CUDA_SUCCESS) return nullptr;
-    return host.fn == &Graphs::CallHostNode ? store_->FindHost(host.userData) : nullptr;
+    return host.fn == &host_nodes::Call ? host_nodes::Find(host.userData) : nullptr;
   }
   bool waits = type == CU_GRAPH_NODE_TYPE_WAIT_EVENT;
   if (waits || type == CU_GRAPH_NODE_TYPE_EVENT_RECORD) {

@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "base/memory_sizes.h"
+#include "server/worker/graph/host_nodes.h"
 #include "server/worker/support/down_writer.h"
 #include "server/worker/support/helpers.h"
 
@@ -58,10 +59,9 @@ void GraphPartStore::Give(std::byte* data, uint64_t bytes) {
                      [&driver = uses_.driver, data] { driver.cuMemFreeHost(data); });
 }
 
-GraphPartRef GraphPartStore::NewPart(Graphs& graphs) {
+GraphPartRef GraphPartStore::NewPart() {
   auto part = std::make_shared<GraphPart>();
   part->store = shared_from_this();
-  part->graphs = &graphs;
   ++alive_;
   return part;
 }
@@ -69,7 +69,6 @@ GraphPartRef GraphPartStore::NewPart(Graphs& graphs) {
 void GraphPartStore::Announce(const GraphPartRef& part) {
   base::MutexLock lock(mutex_);
   if (closed_) return;
-  if (part->is_host) hosts_[part.get()] = part;
   if (const void* memory = MemoryOf(*part)) by_memory_.emplace(memory, part);
   if (part->read.transfer != 0) {
     uses_.transfers.Attach(part->read.transfer, std::shared_ptr<TransferTarget>(part, &part->read));
@@ -93,17 +92,11 @@ GraphPartRef GraphPartStore::FindCopy(const void* source, const void* destinatio
   return nullptr;
 }
 
-GraphPartRef GraphPartStore::FindHost(const void* data) {
-  base::MutexLock lock(mutex_);
-  auto found = hosts_.find(data);
-  return found == hosts_.end() ? nullptr : found->second.lock();
-}
-
 void GraphPartStore::Gone(GraphPart& part) {
   --alive_;
+  if (part.number != 0) host_nodes::Forget(part.number);
   base::MutexLock lock(mutex_);
   if (closed_) return;
-  hosts_.erase(&part);
   auto [from, to] = by_memory_.equal_range(MemoryOf(part));
   while (from != to) from = from->second.expired() ? by_memory_.erase(from) : std::next(from);
   if (part.read.transfer != 0) uses_.transfers.Detach(part.read.transfer);

@@ -19,7 +19,6 @@
 namespace longwire::worker {
 
 class DownWriter;
-class Graphs;
 class GraphPartStore;
 class Helpers;
 struct FixedEvent;
@@ -49,7 +48,6 @@ struct GraphCopy : TransferTarget {
 
 struct GraphPart {
   std::shared_ptr<GraphPartStore> store;
-  Graphs* graphs = nullptr;
 
   // A copy: its read and its write of the program's memory, and both sides as the call has them.
   GraphCopy read, write;
@@ -57,6 +55,7 @@ struct GraphPart {
 
   // A host function. Without a ticket there is none: only bytes are exchanged.
   bool is_host = false;
+  uint64_t number = 0;  // by which the driver knows it (host_nodes.h)
   uint64_t ticket = 0;
   std::atomic<bool> busy{false};
   std::shared_ptr<const GraphPlan> running;  // guarded by Graphs' lock
@@ -89,12 +88,11 @@ class GraphPartStore : public std::enable_shared_from_this<GraphPartStore> {
   explicit GraphPartStore(Uses uses) : uses_(uses) {}
 
   CUresult Allocate(uint64_t bytes, std::shared_ptr<PinnedBlock>* block);
-  GraphPartRef NewPart(Graphs& graphs);
+  GraphPartRef NewPart();
   // Registers the part: bytes of its transfers are stored in it from now on.
   void Announce(const GraphPartRef& part);
   // Finds a node's part by the node's parameters as the driver returns them.
   GraphPartRef FindCopy(const void* source, const void* destination);
-  GraphPartRef FindHost(const void* data);
   bool empty() const { return alive_ == 0; }
   // The session ends: parts are neither reported nor freed any more.
   void Close();
@@ -112,7 +110,6 @@ class GraphPartStore : public std::enable_shared_from_this<GraphPartStore> {
   uint64_t kept_bytes_ LONGWIRE_GUARDED_BY(mutex_) = 0;
   // By the address of the memory that is read, or else written.
   std::multimap<const void*, std::weak_ptr<GraphPart>> by_memory_ LONGWIRE_GUARDED_BY(mutex_);
-  std::map<const void*, std::weak_ptr<GraphPart>> hosts_ LONGWIRE_GUARDED_BY(mutex_);
   std::atomic<uint64_t> alive_{0};
 };
 

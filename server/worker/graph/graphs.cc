@@ -34,12 +34,34 @@ void Explain(const DriverTable& driver, CUgraph graph, uint64_t flags,
 
 }  // namespace
 
-// On a thread of the driver: the client runs the function, the graph waits for it.
-void CUDA_CB Graphs::CallHostNode(void* data) {
-  GraphPart& part = *static_cast<GraphPart*>(data);
-  part.graphs->RunHostNode(part);
+Graphs::Graphs(Uses uses)
+    : uses_(uses),
+      charges_(uses.driver, uses.devices, uses.charges),
+      store_(std::make_shared<GraphPartStore>(GraphPartStore::Uses{
+          uses.driver, uses.down, uses.transfers, uses.helpers, uses.host_memory})) {
+  host_nodes::Serve(this);
 }
 
+Graphs::~Graphs() {
+  host_nodes::Serve(nullptr);
+  store_->Close();
+}
+
+// The graph goes on without the function: nothing that it does is right.
+void Graphs::HostNodeIsLost() {
+  uses_.failures.Fatal(
+      "a graph calls a host function of a node that is gone: its graph was changed while it was "
+      "captured, or its executable belongs to another graph");
+}
+
+GraphPartRef Graphs::NewHostPart() {
+  GraphPartRef part = NewPart();
+  part->is_host = true;
+  part->number = host_nodes::Add(part);
+  return part;
+}
+
+// The client runs the function, the graph waits for it.
 void Graphs::RunHostNode(GraphPart& part) {
   DownWriter& down = uses_.down;
   base::MutexLock lock(mutex_);

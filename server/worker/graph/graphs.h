@@ -15,6 +15,7 @@
 #include "base/mutex.h"
 #include "server/worker/graph/conditionals.h"
 #include "server/worker/graph/graph_plan.h"
+#include "server/worker/graph/host_nodes.h"
 #include "server/worker/support/handle_table.h"
 #include "server/worker/support/objects.h"
 #include "server/worker/transfer/copies.h"
@@ -27,7 +28,7 @@ class Failures;
 class ForeignHandles;
 class Helpers;
 
-class Graphs {
+class Graphs : private host_nodes::Runner {
  public:
   struct Uses {
     const DriverTable& driver;
@@ -41,12 +42,8 @@ class Graphs {
     Helpers& helpers;
     HostMemory& host_memory;
   };
-  explicit Graphs(Uses uses)
-      : uses_(uses),
-        charges_(uses.driver, uses.devices, uses.charges),
-        store_(std::make_shared<GraphPartStore>(GraphPartStore::Uses{
-            uses.driver, uses.down, uses.transfers, uses.helpers, uses.host_memory})) {}
-  ~Graphs() { store_->Close(); }
+  explicit Graphs(Uses uses);
+  ~Graphs();
 
   // Capture; the stream's issue_mutex is held and its context current.
   // `graph`: that the nodes are added to, after these; null: a new one.
@@ -104,7 +101,9 @@ class Graphs {
   // True if another copy of the graph writes some of what this one reads in the program's memory,
   // and they share no memory here.
   bool ReadsWhatIsWritten(CUgraph graph, const GraphCopy& read);
-  GraphPartRef NewPart() { return store_->NewPart(*this); }
+  GraphPartRef NewPart() { return store_->NewPart(); }
+  // Of a host function: the driver is given host_nodes::Call and the part's number.
+  GraphPartRef NewHostPart();
   GraphPartStore& store() { return *store_; }
 
   // A host function has run in the client. Outside graphs the waiting stream asks for it with
@@ -113,7 +112,6 @@ class Graphs {
   bool TakeDone(uint64_t ticket);
   // Bytes of some graph's read came in.
   void BytesArrived();
-  static void CUDA_CB CallHostNode(void* part);
 
   // Some graph allocates memory.
   void NoteAllocations() { allocates_ = true; }
@@ -141,14 +139,15 @@ class Graphs {
   };
   using CapturedParts = std::vector<std::pair<CUgraphNode, GraphPartRef>>;
 
+  void RunHostNode(GraphPart& part) override;
+  void HostNodeIsLost() override;
   FindBodies Bodies() const;
-  void RunHostNode(GraphPart& part);
   void CallFunction(uint64_t ticket);
   void ForgetChild(CUgraphNode node);
   bool CaptureWrites(cuuint64_t id);
   CUresult CaptureId(Stream& stream, cuuint64_t* id);
-  // The node that was captured last in this stream is this part's.
-  void AddCaptured(Stream& stream, const GraphPartRef& part);
+  // The node that was captured last in this stream, by the capture `id`, is this part's.
+  CUresult AddCaptured(Stream& stream, cuuint64_t id, const GraphPartRef& part);
   GraphPartRef Recognise(CUgraphNode node, CUgraphNodeType type);
   CUresult NewPlan(CUgraph graph, std::shared_ptr<const GraphPlan>* plan);
   CUresult LaunchInTurn(const std::shared_ptr<Stream>& stream, QueuedCall& record,

@@ -193,8 +193,8 @@ bool Issuer::IssueAll(const std::shared_ptr<Stream>& stream) {
     }
     QueuedCall& head = stream->queue.front();
     uint64_t before = head.progress + head.step;
-    if (stream->context->failed != 0) {
-      Drop(stream, head);
+    if (int failed = stream->context->failed) {
+      Drop(stream, head, static_cast<CUresult>(failed));
     } else if (!Issue(stream, head)) {
       return progress || head.progress + head.step != before;
     }
@@ -245,7 +245,20 @@ bool Issuer::IssueLaunches(const std::shared_ptr<Stream>& stream) {
   return true;
 }
 
+bool Issuer::IsFalselyCaptured(const Stream& stream, const QueuedCall& head) const {
+  if ((head.flags & wire::kCapturing) == 0 || !IsGated(head.call)) return false;
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+  const DriverTable& driver = uses_.launches.driver;
+  return driver.cuStreamIsCapturing(stream.handle, &status) == CUDA_SUCCESS &&
+         status == CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
 bool Issuer::Issue(const std::shared_ptr<Stream>& stream, QueuedCall& head) {
+  uses_.current_context.Set(*stream->context);
+  if (IsFalselyCaptured(*stream, head)) {
+    Drop(stream, head, CUDA_ERROR_ILLEGAL_STATE);
+    return true;
+  }
   bool capturing = (head.flags & wire::kCapturing) != 0;
   if (capturing != stream->capturing) {
     // What was issued before the capture gets its marker before the stream stops taking any.
@@ -253,7 +266,6 @@ bool Issuer::Issue(const std::shared_ptr<Stream>& stream, QueuedCall& head) {
     if (capturing && unmarked) PlaceMarker(stream);
     stream->capturing = capturing;
   }
-  uses_.current_context.Set(*stream->context);
   if (head.call == CallId::lwEventRecord && !capturing) {
     // The marker goes first: what waits for the event in another stream must not be seen to finish
     // before this record, and the record itself takes no time.
@@ -281,9 +293,9 @@ void Issuer::CountIssued(Stream& stream, const QueuedCall& head) {
   uses_.gates.Issued(stream.context->device, 1);
 }
 
-void Issuer::Drop(const std::shared_ptr<Stream>& stream, QueuedCall& head) {
+void Issuer::Drop(const std::shared_ptr<Stream>& stream, QueuedCall& head, CUresult why) {
   AfterDropped(uses_.bookkeeping, head);
-  uses_.executor.Refuse(head, static_cast<CUresult>(stream->context->failed.load()));
+  uses_.executor.Refuse(head, why);
   CountIssued(*stream, head);
 }
 

@@ -101,6 +101,8 @@ class Issuer {
   bool MayStart(const Stream& stream, const QueuedCall& head) const;
   // True if all captured calls below this position were issued.
   bool AllCaptured(uint64_t position) const;
+  // A captured call passes the gates; that it is one is what the client claims.
+  bool IsFalselyCaptured(const Stream& stream, const QueuedCall& head) const;
   // True if the head was issued or dropped, and leaves the queue.
   bool Issue(const std::shared_ptr<Stream>& stream, QueuedCall& head);
   // Begins a run with as many launches as the stream may issue now. False if it may issue none.
@@ -112,7 +114,7 @@ class Issuer {
   // Counts issued calls, from position `first` to `last`, that no marker follows yet.
   void CountUnmarked(Stream& stream, uint64_t first, uint64_t last, size_t calls);
   void CountIssued(Stream& stream, const QueuedCall& head);
-  void Drop(const std::shared_ptr<Stream>& stream, QueuedCall& head);
+  void Drop(const std::shared_ptr<Stream>& stream, QueuedCall& head, CUresult why);
 
   Uses uses_;
   LaunchRun launches_;

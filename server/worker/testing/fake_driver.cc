@@ -119,6 +119,10 @@ void FillStreams(DriverTable& table) {
     FakeDriver& driver = FakeDriver::Get();
     return driver.Note("destroy " + Name(driver.StateOf(stream)));
   };
+  table.cuStreamIsCapturing = [](CUstream, CUstreamCaptureStatus* status) {
+    *status = CU_STREAM_CAPTURE_STATUS_NONE;
+    return CUDA_SUCCESS;
+  };
   table.cuStreamQuery = [](CUstream stream) { return FakeDriver::Get().Query(stream); };
   table.cuStreamSynchronize = [](CUstream stream) {
     CUresult result = CUDA_SUCCESS;

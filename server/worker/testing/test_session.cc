@@ -134,7 +134,7 @@ uint64_t TestSession::LoadImage(std::span<const std::byte> image) {
   return function_;
 }
 
-uint64_t TestSession::Launch(uint64_t stream, uint8_t mark) {
+uint64_t TestSession::Launch(uint64_t stream, uint8_t mark, uint16_t flags) {
   if (function_ == 0) LoadFunction();
   calls::lwLaunch launch;
   launch.function = function_;
@@ -142,7 +142,7 @@ uint64_t TestSession::Launch(uint64_t stream, uint8_t mark) {
   launch.block_x = launch.block_y = launch.block_z = 1;
   std::byte parameter{mark};
   launch.parameters = {&parameter, 1};
-  return Send(launch, stream);
+  return Send(launch, stream, flags);
 }
 
 void TestSession::Read() {

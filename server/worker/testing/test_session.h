@@ -65,7 +65,7 @@ class TestSession {
   // Loads a module whose one function launches as number `function`.
   uint64_t LoadFunction();
   uint64_t LoadImage(std::span<const std::byte> image);
-  uint64_t Launch(uint64_t stream, uint8_t mark);
+  uint64_t Launch(uint64_t stream, uint8_t mark, uint16_t flags = 0);
 
   // Waits for the first record (of those not yet taken) that fits; fails the test after 5 s.
   DownRecord Expect(wire::DownKind kind, const std::function<bool(const DownRecord&)>& fits = {});

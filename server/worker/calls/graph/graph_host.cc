@@ -7,10 +7,9 @@ namespace longwire::worker {
 namespace {
 
 GraphPartRef NewHostPart(Graphs& graphs, CUDA_HOST_NODE_PARAMS* params) {
-  GraphPartRef part = graphs.NewPart();
-  part->is_host = true;
-  params->fn = &Graphs::CallHostNode;
-  params->userData = part.get();
+  GraphPartRef part = graphs.NewHostPart();
+  params->fn = &host_nodes::Call;
+  params->userData = reinterpret_cast<void*>(part->number);
   return part;
 }
 

@@ -78,11 +78,10 @@ calls::Place Told(CallContext& context, const CUDA_MEMCPY3D& copy, bool destinat
 // read below it is fetched there.
 CUresult AddFetching(CallContext& context, NewNode* place, CUgraphNode* added) {
   Graphs& graphs = context.session().graphs();
-  GraphPartRef part = graphs.NewPart();
-  part->is_host = true;
+  GraphPartRef part = graphs.NewHostPart();
   CUDA_HOST_NODE_PARAMS params{};
-  params.fn = &Graphs::CallHostNode;
-  params.userData = part.get();
+  params.fn = &host_nodes::Call;
+  params.userData = reinterpret_cast<void*>(part->number);
   LONGWIRE_TRY(context.driver().cuGraphAddHostNode(added, place->graph, place->dependencies.data(),
                                                    place->dependencies.size(), &params));
   graphs.store().Announce(part);
