@@ -21,6 +21,7 @@ inline constexpr std::string_view kGuards[] = {
     "authority",  // secrets for other authorities: link/certificates/signer_client.cc
     "between",  // work between a copy and the free behind it: client-shim/session/deferred_call.cc
     "bounds",   // a frame larger than a batch: link/transport/relay_end.cc
+    "captured",        // work past the gates, as if it were captured: worker/issue/issuer.cc
     "certificate",     // clients without a valid certificate: daemon/settings/server_credentials.cc
     "charges",         // memory that the driver allocates: server/keeper/charges.cc
     "compile_tenant",  // kernels compiled for another tenant: server/warden/compile_cache.cc
@@ -30,6 +31,8 @@ inline constexpr std::string_view kGuards[] = {
     "early_work",      // work before what the program knows: client-shim/stream/early_copies.cc
     "epoch",           // frames of an older connection: link/transport/relay_end.cc
     "handles",         // ids that the session does not have: worker/calls/call_context.cc
+    "held_first",      // requests before what is held is known: server/keeper/reattaching.cc
+    "held_shares",     // tokens for chunks that others have: server/keeper/adopting.cc
     "host_memory",     // host memory without end: server/worker/support/host_memory.cc
     "host_segment",    // a copy outside a session's pinned memory: worker/transfer/host_segment.cc
     "identity",        // another identity that has a session's token: daemon/sessions/session.cc

@@ -8,12 +8,15 @@
 #include "base/poll_set.h"
 #include "server/keeper/keeper.h"
 #include "server/protocol/reattach.h"
+#include "wire/guards.h"
 
 namespace longwire::keeper {
 namespace {
 
 // How long a token that nobody knows may still become known.
 constexpr std::chrono::seconds kLearns{2};
+
+const bool kHeldFirst = !wire::GuardIsOff("held_first");
 
 }  // namespace
 
@@ -55,7 +58,7 @@ bool Keeper::IgnoresUntilHeld(KeeperSession& session, wire::Message& message) {
   if (message::Unpack(message.bytes, &held) != wire::WireResult::kOk) {
     // One that has not greeted yet may be too old to know what it was asked.
     session.reattaches = session.version != 0;
-    return session.reattaches;
+    return session.reattaches && kHeldFirst;
   }
   if (held.keeper != succession_) return true;  // for a keeper between the first and this one
   session.held.insert(session.held.end(), held.chunks.begin(), held.chunks.end());

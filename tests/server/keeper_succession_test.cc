@@ -210,5 +210,23 @@ TEST_F(SuccessionTest, SharedMemoryIsLentByTheDescriptorsThatWorkersKept) {
   EXPECT_EQ(ledger->charged(1), 64 * kMiB);  // once
 }
 
+TEST_F(SuccessionTest, OnlyWhoHasAChunkTellsOfItsToken) {
+  Worker& owner = Start(1, 1);
+  Worker& attacker = Start(2, 1);
+  Worker& other = Start(3, 1);
+  Answer had = Ask(owner.ours, {64 * kMiB});
+  Succeed();
+  wire::Descriptor own(static_cast<int>(syscall(SYS_memfd_create, "own", 0)));
+  const int files[] = {own.get()};
+  HeldShare forged{successions, {1, 2}, {had.chunks[0].chunk}};
+  ASSERT_TRUE(wire::SendMessage(attacker.ours.get(), message::Pack(forged), files));
+  Say(attacker.ours, Held{successions, false, 0, {}});
+  Say(owner.ours, Held{successions, false, 0, {had.chunks[0].chunk}});
+  Free(attacker);  // it was read
+  Say(other.ours, Held{successions, false, 0, {}});
+  Say(other.ours, Borrow{6, {1, 2}});
+  EXPECT_EQ(Hear(other.ours).refuse.code, kInvalidValue);
+}
+
 }  // namespace
 }  // namespace longwire::keeper

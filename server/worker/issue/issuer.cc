@@ -6,12 +6,14 @@
 #include "server/worker/completion/timeline.h"
 #include "server/worker/support/current_context.h"
 #include "server/worker/support/failures.h"
+#include "wire/guards.h"
 #include "wire/limits.h"
 #include "wire/record.h"
 
 namespace longwire::worker {
 namespace {
 
+const bool kAsksDriver = !wire::GuardIsOff("captured");
 constexpr uint32_t kMaxUnmarked = wire::kMaxUnfinishedPerStream / 4;
 
 size_t Footprint(const QueuedCall& call) { return sizeof(call) + call.arguments.size(); }
@@ -246,7 +248,7 @@ bool Issuer::IssueLaunches(const std::shared_ptr<Stream>& stream) {
 }
 
 bool Issuer::IsFalselyCaptured(const Stream& stream, const QueuedCall& head) const {
-  if ((head.flags & wire::kCapturing) == 0 || !IsGated(head.call)) return false;
+  if ((head.flags & wire::kCapturing) == 0 || !IsGated(head.call) || !kAsksDriver) return false;
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
   const DriverTable& driver = uses_.launches.driver;
   return driver.cuStreamIsCapturing(stream.handle, &status) == CUDA_SUCCESS &&
