@@ -1,5 +1,6 @@
-// The daemon's end of the socket to its warden, when a warden answers nonsense: wrong kinds, answers
-// to other requests, workers without descriptors, what nobody asked for, or its end at any moment.
+// The daemon's end of the socket to its warden, when a warden answers nonsense: wrong kinds,
+// answers to other requests, workers without descriptors, what nobody asked for, or its end at any
+// moment.
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -149,9 +150,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   FuzzedDataProvider input(data, size);
   std::atomic<int> heard{0};
   Warden warden(place.listener(), Script(input));
-  WardenClient client(
-      place.path(), [](std::string*) { return false; },
-      {[&heard](const warden::WorkerDied&) { ++heard; }, [&heard] { ++heard; }});
+  WardenClient client(place.path(), [](std::string*) { return false; },
+                      {[&heard](const warden::WorkerDied&) { ++heard; }, [&heard] { ++heard; }});
   for (int i = input.ConsumeIntegralInRange(1, 6); i > 0; --i) Ask(client, input);
   return 0;
 }
