@@ -69,7 +69,13 @@ class FakeStream final : public MessageStream {
   void Wake() override {
     std::lock_guard lock(shared_->mutex);
     side().woken = true;
+    ++side().wakes;
     shared_->changed.notify_all();
+  }
+  // How often this end was woken.
+  int wakes() {
+    std::lock_guard lock(shared_->mutex);
+    return side().wakes;
   }
   std::string End(bool cancel) override {
     Cut();
@@ -87,6 +93,7 @@ class FakeStream final : public MessageStream {
     bool writing = false;
     bool hold_writes = false;
     bool woken = false;
+    int wakes = 0;
   };
   struct Shared {
     std::mutex mutex;
