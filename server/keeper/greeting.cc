@@ -21,8 +21,10 @@ uint32_t GreetWarden(int control, KeeperState* state) {
 
 void Keeper::GreetWorker(KeeperSession& session, wire::VersionRange versions) {
   session.version = wire::NewestCommon(versions, wire::SpokenVersions());
+  // First: a worker that has its answer is one that a successor knows.
+  if (session.version != 0) pool_.SetVersion(session.worker, session.version);
   Answer(session, message::Pack(message::Hello{}));
-  if (session.version != 0) return pool_.SetVersion(session.worker, session.version);
+  if (session.version != 0) return;
   std::string sentence = message::RefusalOf("longwire-keeper", "longwire-worker", versions);
   std::fprintf(stderr, "longwire-keeper: %s\n", sentence.c_str());
   CloseSocket(session);

@@ -267,6 +267,7 @@ void Keeper::HandleShare(KeeperSession& session, const Share& share) {
 void Keeper::HandleBorrow(KeeperSession& session, const Borrow& borrow) {
   auto hello = message::HelloIn(borrow.token);
   if (hello && session.version == 0) return GreetWorker(session, *hello);
+  if (hello && session.again) return;  // said to the keeper before, and repeated to this one
   if (MayLearnOf({borrow.token[0], borrow.token[1]})) {
     session.later = message::Pack(borrow);
     return;

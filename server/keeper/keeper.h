@@ -52,7 +52,8 @@ class Keeper {
   struct KeeperSession {
     uint64_t worker = 0;
     uint32_t version = 0;          // of its worker's Hello; 0: none received
-    bool reattaches = false;       // has not said yet what it has of a predecessor's
+    bool again = false;            // of a predecessor's,
+    bool reattaches = false;       // and has not said yet what it has of that one
     std::vector<uint64_t> held{};  // of that, so far
     std::vector<std::pair<HeldShare, std::vector<wire::Descriptor>>> held_shares{};
     size_t held_files = 0;     // in them

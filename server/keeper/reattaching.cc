@@ -32,7 +32,7 @@ void Keeper::TakeOver(KeeperSession& session, const Again& again) {
     session.socket.Reset();
     return;
   }
-  session.reattaches = true;
+  session.reattaches = session.again = true;
   Answer(session, message::Pack(Reattach{succession_}));
 }
 
@@ -45,9 +45,13 @@ void Keeper::Settle() {
 }
 
 bool Keeper::IgnoresUntilHeld(KeeperSession& session, wire::Message& message) {
-  if (!session.reattaches) return false;
   Held held;
   HeldShare share;
+  if (!session.reattaches) {
+    // Of a worker whose greeting came first: it had nothing, and says so when it is asked.
+    return session.again && (message::Unpack(message.bytes, &held) == wire::WireResult::kOk ||
+                             message::Unpack(message.bytes, &share) == wire::WireResult::kOk);
+  }
   if (message::Unpack(message.bytes, &share) == wire::WireResult::kOk) {
     size_t files = message.descriptors.size();
     if (share.keeper != succession_ || session.held_files + files > kMaxHeldFiles) return true;

@@ -102,7 +102,8 @@ class KeepersTest(unittest.TestCase):
         # And all of the device is lent again.
         result = self.longwire.run_as("admin", self.longwire.program("allocate.static"),
                                       *[128 * MIB] * 16)
-        self.assertEqual(15, result.out.count("cudaSuccess"), result.out)
+        self.assertEqual(15, result.out.count("cudaSuccess"),
+                         result.out + self.longwire.log_tail())
 
     def test_a_limit_holds_over_keepers(self):
         holder = self.start("one", "allocate.static", 300 * MIB, "hold")

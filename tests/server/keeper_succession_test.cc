@@ -210,6 +210,22 @@ TEST_F(SuccessionTest, SharedMemoryIsLentByTheDescriptorsThatWorkersKept) {
   EXPECT_EQ(ledger->charged(1), 64 * kMiB);  // once
 }
 
+// Its greeting went to the keeper before, which did not read it, and is repeated when the next one
+// asks what it has.
+TEST_F(SuccessionTest, AWorkerThatGreetedInBetweenIsServed) {
+  Borrow hello{1, {message::kHelloToken, message::TokenOf(wire::SpokenVersions())}};
+  Worker& worker = workers[1];
+  ASSERT_TRUE(wire::LocalPair(&worker.ours, &worker.keepers));
+  Say(worker.ours, hello);
+  Succeed();  // Reattach is the first that it gets
+  Say(worker.ours, Held{successions, false, 0, {}});
+  Say(worker.ours, hello);
+  auto answer = wire::ReceiveMessage(worker.ours.get(), milliseconds(5000));
+  ASSERT_TRUE(answer);
+  EXPECT_TRUE(message::HelloIn(answer->bytes));
+  EXPECT_EQ(Ask(worker.ours, {64 * kMiB}).chunks.size(), 1u);
+}
+
 TEST_F(SuccessionTest, OnlyWhoHasAChunkTellsOfItsToken) {
   Worker& owner = Start(1, 1);
   Worker& attacker = Start(2, 1);

@@ -129,7 +129,8 @@ class FakeStream final : public MessageStream {
       if (!bytes.empty()) received_.body.push_back(bytes.subspan(half));
       return Event::kRead;
     }
-    return shared_->cut ? Event::kBroken : Event::kNone;
+    // As a connection of gRPC's: the end of one is read, like its frames.
+    return shared_->cut && own.reading ? Event::kBroken : Event::kNone;
   }
 
   std::shared_ptr<Shared> shared_;
