@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <map>
 #include <memory>
+#include <set>
 
 #include "server/keeper/fake_device.h"
 #include "server/keeper/keeper.h"
@@ -37,6 +38,7 @@ struct Worker {
   wire::Descriptor socket;   // invalid: closed
   wire::Descriptor process;  // readable: it has ended
   std::map<uint64_t, wire::Descriptor> chunks;
+  std::set<uint64_t> returned;  // perhaps before it read that it was lent
 };
 
 class Host {
@@ -130,7 +132,10 @@ class Host {
     // Nothing is its own any more.
     Return back;
     if (message::Unpack(packet, &back) != wire::WireResult::kOk) return;
-    for (uint64_t chunk : back.chunks) worker->chunks.erase(chunk);
+    for (uint64_t chunk : back.chunks) {
+      worker->chunks.erase(chunk);
+      worker->returned.insert(chunk);
+    }
   }
 
   void Close() {
@@ -189,6 +194,7 @@ class Host {
       }
       if (pwrite(files[i].get(), &worker.letter, 1, 0) != 1) Fail("lent a chunk to be read only");
       known_.push_back(grant.chunks[i].chunk);
+      if (worker.returned.contains(grant.chunks[i].chunk)) continue;
       worker.chunks[grant.chunks[i].chunk] = std::move(files[i]);
     }
     if (device_.used() > kDevice) Fail("lent more than there is");

@@ -29,6 +29,7 @@ void Handles::Expect(Address handle, const void* type, const char* function) {
 }
 
 void Handles::End(Address handle) {
+  if (handle == 0) return;  // owns what nobody owns
   base::MutexLock lock(mutex_);
   known_.erase(handle);
   std::erase_if(known_, [&](const auto& entry) { return entry.second.owner == handle; });
