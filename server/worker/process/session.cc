@@ -163,6 +163,13 @@ void WorkerSession::Start() {
 }
 
 void WorkerSession::ListenToKeepers() {
+  for (Device& device : devices_) {
+    std::vector<const KeeperClient*> others;
+    for (const Device& other : devices_) {
+      if (&other != &device) others.push_back(other.keeper.get());
+    }
+    device.keeper->SetOthers(std::move(others));
+  }
   for (size_t i = 0; i < devices_.size(); ++i) {
     auto device = static_cast<int32_t>(i);
     devices_[i].keeper->Listen(
