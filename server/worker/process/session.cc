@@ -156,13 +156,6 @@ void WorkerSession::Start() {
       down_.Text(descriptor == STDERR_FILENO ? wire::kStandardError : 0, bytes);
     });
   }
-  completion_.Start();
-  log_.Start();
-  lanes_.Start();
-  ListenToKeepers();
-}
-
-void WorkerSession::ListenToKeepers() {
   for (Device& device : devices_) {
     std::vector<const KeeperClient*> others;
     for (const Device& other : devices_) {
@@ -170,6 +163,13 @@ void WorkerSession::ListenToKeepers() {
     }
     device.keeper->SetOthers(std::move(others));
   }
+  completion_.Start();
+  log_.Start();
+  lanes_.Start();
+  ListenToKeepers();
+}
+
+void WorkerSession::ListenToKeepers() {
   for (size_t i = 0; i < devices_.size(); ++i) {
     auto device = static_cast<int32_t>(i);
     devices_[i].keeper->Listen(
