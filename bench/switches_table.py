@@ -23,6 +23,7 @@ DEPENDS = {
     "early-copies": ("calls", "copies"),
     "early-reuse": ("uncached", "grown"),
     "early-wakes": ("calls", "eight"),
+    "info-pages": ("calls",),
     "joined-ends": ("calls", "copies"),
     "kept-limits": ("calls", "attention"),
     "late-comparisons": ("calls", "mirrored"),

@@ -39,6 +39,8 @@ inline constexpr std::string_view kGuards[] = {
     "image_digest",    // an image that is not what it was: server/images/image_files.cc
     "image_limits",    // images without end: server/images/image_store.cc
     "image_owner",     // a tenant that asks for another's image: server/images/image_store.cc
+    "info_own",        // figures of free memory behind a session's own: keeper/reclaiming.cc
+    "info_page",       // a page that others can write: server/protocol/info_page.cc
     "invitation",      // a second use, a wrong secret: server/signer/invitations.cc
     "keeper_slices",   // a keeper that works for one session: server/keeper/chunk_sharing.cc
     "late_copies",     // work before a copy that was seen done: client-shim/stream/early_copies.cc

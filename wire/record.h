@@ -63,11 +63,15 @@ enum class ImageKnowledge : uint32_t {
 struct ReclaimRequest {
   uint64_t request;
   uint64_t bytes;   // wanted; 0: only report how much is free
-  uint64_t keep;    // bytes that may stay
+  uint64_t keep;    // bytes that may stay; if bytes is 0, not 0 asks to report the next change, too
   int32_t device;   // as the session counts
   uint32_t unused;  // not 0: only memory that was free all the time since the last such request
 };
 static_assert(sizeof(ReclaimRequest) == 32);
+
+// In the answer's number of the request: the next change will be reported, once, under the number
+// without this bit. Older clients do not set it.
+inline constexpr uint64_t kWatchesFree = uint64_t{1} << 63;
 
 enum DownFlags : uint16_t {
   kSticky = 1,         // kError: the code stays with the context

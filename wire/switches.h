@@ -22,6 +22,7 @@ inline constexpr std::string_view kSwitches[] = {
     "early-copies",          // program: copies to the device return when their bytes are taken
     "early-reuse",           // program: freed memory is used again before earlier work is complete
     "early-wakes",           // link, daemon, worker: who is next is woken with the first message
+    "info-pages",            // worker, keeper: what is free is read from shared memory
     "joined-ends",           // worker: all that a completion brings is published at once
     "kept-limits",           // program: a context's limits are requested once
     "late-comparisons",      // program: launches wait in the worker for the program's writes

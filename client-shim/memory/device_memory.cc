@@ -8,6 +8,7 @@
 #include "base/try.h"
 #include "client-shim/context/properties.h"
 #include "client-shim/memory/allocation_trace.h"
+#include "client-shim/session/reclaim.h"
 #include "client-shim/session/session.h"
 #include "client-shim/stream/early_copies.h"
 #include "client-shim/support/never_destroyed.h"
@@ -192,7 +193,7 @@ CUresult DeviceMemory::Answered(FunctionRef<int()> ask) {
 CUresult DeviceMemory::Allocate(Context* context, uint64_t bytes, uint64_t* address,
                                 Stream* stream) {
   if (bytes > base::kMaxMemoryBytes) return CUDA_ERROR_OUT_OF_MEMORY;
-  return Answered([&] {
+  CUresult result = Answered([&] {
     mutex_.AssertHeld();
     int code = pool_.Place(bytes, stream, address);
     if (code != mempool::kDone) return code;
@@ -202,6 +203,8 @@ CUresult DeviceMemory::Allocate(Context* context, uint64_t bytes, uint64_t* addr
     TraceAllocation(server_ordinal_, *address, bytes);
     return mempool::kDone;
   });
+  Changed();
+  return result;
 }
 
 bool DeviceMemory::TakeLive(uint64_t address, Allocation* allocation) {
@@ -224,6 +227,8 @@ bool DeviceMemory::Free(uint64_t address, std::vector<StreamPoint> points, mempo
   std::vector<mempool::Mark> marks;
   for (const StreamPoint& point : points) marks.push_back({point.stream, point.position});
   pool_.Free(address, allocation.bytes, std::move(marks), freed);
+  lock.Unlock();
+  Changed();
   return true;
 }
 
@@ -256,6 +261,8 @@ bool DeviceMemory::Move(const Allocation& source, const Allocation& target, uint
   }
   moving_key_ = key;
   if (!pool_.Move(source.address, target.address)) return false;
+  lock.Unlock();
+  Changed();
   Allocation moved;
   return TakeLive(source.address, &moved);
 }
@@ -287,6 +294,9 @@ void DeviceMemory::FreeContext(uint32_t context_number) {
     pool_.Free(address, allocation.bytes, {}, mempool::Freed::kForAll);
     entry = live_.erase(entry);
   }
+  live_lock.Unlock();
+  lock.Unlock();
+  Changed();
 }
 
 uint64_t DeviceMemory::FreeLeased() {
@@ -324,6 +334,7 @@ CUresult DeviceMemory::LeaseChunks(uint64_t bytes, std::vector<uint64_t>* chunks
     return pool_.LeaseOutside(bytes, &leased);
   });
   for (const mempool::Chunk& chunk : leased) chunks->push_back(chunk.id);
+  Changed();
   return result;
 }
 
@@ -340,10 +351,20 @@ uint64_t DeviceMemory::GiveBackFree(uint64_t bytes) {
   return pool_.GiveBack(bytes, false);
 }
 
-uint64_t DeviceMemory::FreeInChunks() {
+uint64_t DeviceMemory::FreeInChunks(uint64_t watch, bool* watched) {
   base::MutexLock lock(mutex_);
   pool_.Collect();
+  // What rests becomes free without a call that could report it.
+  if (watch != 0 && pool_.resting() == 0) {
+    watch_ = watch;
+    *watched = true;
+  }
   return pool_.idle_chunks();
+}
+
+void DeviceMemory::Changed() {
+  if (watch_.load(std::memory_order_relaxed) == 0) return;
+  if (uint64_t request = watch_.exchange(0)) ReportFree(server_ordinal_, request);
 }
 
 void SubmitAccess(uint64_t address, uint64_t bytes, int server_device, bool access) {

@@ -69,8 +69,9 @@ class DeviceMemory : private mempool::Device {
   // spare chunks at once, mapped ones when earlier work has finished and they are unmapped. Returns
   // the number of bytes. Not for the thread that reads the session's records.
   uint64_t GiveBackFree(uint64_t bytes);
-  // The bytes that GiveBackFree could give back.
-  uint64_t FreeInChunks();
+  // The bytes that GiveBackFree could give back. If `watch` is not 0 and no free waits for work, a
+  // later change is reported under this number, once; *watched is true then.
+  uint64_t FreeInChunks(uint64_t watch = 0, bool* watched = nullptr);
   int server_ordinal() const { return server_ordinal_; }
 
  private:
@@ -97,6 +98,8 @@ class DeviceMemory : private mempool::Device {
   // Calls `ask` with the lock held until it returns a CUresult. For other values (mempool::Pool's
   // kWait…) waits without the lock and calls it again.
   CUresult Answered(FunctionRef<int()> ask);
+  // Reports, if that was asked for, that other memory is free now. The lock is not held.
+  void Changed();
   // Both release the lock while they wait.
   void WaitForWork() LONGWIRE_REQUIRES(mutex_);
   void WaitForDevice() LONGWIRE_REQUIRES(mutex_);
@@ -110,6 +113,7 @@ class DeviceMemory : private mempool::Device {
   // Other devices with access, as the session counts.
   std::vector<int> accessors_ LONGWIRE_GUARDED_BY(mutex_);
   std::vector<FirstLease> first_lease_ LONGWIRE_GUARDED_BY(mutex_);  // not mapped yet
+  std::atomic<uint64_t> watch_{0};  // the number under which a change is reported; 0: none is
   // Of the deferred copy that a remapping replaces.
   uint64_t moving_key_ LONGWIRE_GUARDED_BY(mutex_) = 0;
 

@@ -186,6 +186,41 @@ TEST_F(DeviceMemoryTest, AFreeInAStreamIsForThatStream) {
   EXPECT_EQ(again, first);
 }
 
+TEST_F(DeviceMemoryTest, AChangeIsReportedOnceIfThatWasAskedFor) {
+  const uint64_t first = Allocate(kMiB);
+  fake_.Take();
+  bool watched = false;
+  memory_->FreeInChunks(7, &watched);
+  EXPECT_TRUE(watched);
+  EXPECT_TRUE(Free(first));
+  Allocate(kMiB);
+  std::vector<uint64_t> reported;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (reported.empty() && std::chrono::steady_clock::now() < end) {
+    for (const Record& record : fake_.Take()) {
+      if (record.call != CallId::lwReclaimed) continue;
+      reported.push_back(record.As<calls::lwReclaimed>().request);
+    }
+  }
+  EXPECT_THAT(reported, ElementsAre(7));
+  watched = false;
+  memory_->FreeInChunks(0, &watched);
+  EXPECT_FALSE(watched);
+}
+
+TEST_F(DeviceMemoryTest, WhatRestsIsNotWatched) {
+  Stream* stream = NewTestStream();
+  const uint64_t first = Allocate(kMiB, stream);
+  fake_.Hold(stream);
+  EXPECT_TRUE(Free(first, {{stream, Work(stream)}}, Freed::kInStream));
+  bool watched = false;
+  memory_->FreeInChunks(7, &watched);
+  EXPECT_FALSE(watched) << "it becomes free without a call";
+  fake_.LetGo(stream);
+  memory_->FreeInChunks(7, &watched);
+  EXPECT_TRUE(watched);
+}
+
 TEST_F(DeviceMemoryTest, SmallAllocationsLeaveAloneWhatRests) {
   Stream* stream = NewTestStream();
   Stream* other = NewTestStream();

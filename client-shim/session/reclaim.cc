@@ -44,7 +44,10 @@ void Reclaim(ClientSession& session, const wire::ReclaimRequest& request) {
     }
     spare -= std::min(spare, request.keep);
     answer.bytes = memory->GiveBackFree(std::min(spare, request.bytes));
-    answer.idle = memory->FreeInChunks();
+    const bool watch = request.bytes == 0 && request.keep != 0;
+    bool watched = false;
+    answer.idle = memory->FreeInChunks(watch ? request.request : 0, &watched);
+    if (watched) answer.request |= wire::kWatchesFree;
   }
   session.Submit({}, answer);
 }
@@ -55,6 +58,13 @@ bool OnReclaim(ClientSession& session, const wire::ReclaimRequest& request) {
   auto devices = static_cast<int64_t>(session.opened().devices.size());
   if (request.device < 0 || request.device >= devices) return false;
   return TheReclaiming().thread.Post([&session, request] { Reclaim(session, request); });
+}
+
+void ReportFree(int server_device, uint64_t request) {
+  wire::ReclaimRequest report{};
+  report.request = request;
+  report.device = server_device;
+  static_cast<void>(TheReclaiming().thread.Post([report] { Reclaim(TheSession(), report); }));
 }
 
 }  // namespace longwire::shim

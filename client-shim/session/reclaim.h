@@ -10,4 +10,7 @@ namespace longwire::shim {
 // False if the session has no such device, or if too many requests wait.
 bool OnReclaim(ClientSession& session, const wire::ReclaimRequest& request);
 
+// Another thread reports how much a device's memory has free, which the server asked for.
+void ReportFree(int server_device, uint64_t request);
+
 }  // namespace longwire::shim

@@ -72,6 +72,22 @@ uint64_t ChunkPool::FreeBesideChunks(uint64_t worker) const {
   return total() - std::min(total(), used);
 }
 
+uint64_t ChunkPool::FreeWith(uint64_t worker, uint64_t more, uint64_t more_of_tenant) const {
+  uint64_t device = FreeOnDevice(worker) + more;
+  if (options_.quota == nullptr) return std::min(device, lendable_);
+  uint64_t room = options_.quota->room(worker);
+  room += std::min(more_of_tenant, UINT64_MAX - room);
+  return std::min({device, room, lendable_});
+}
+
+void ChunkPool::AddEnding(uint64_t* all, std::map<uint32_t, uint64_t>* by_tenant) const {
+  for (const auto& [id, worker] : workers_) {
+    if (!worker.ending) continue;
+    *all += worker.leased + worker.charged;
+    (*by_tenant)[TenantOf(id)] += worker.leased + worker.charged;
+  }
+}
+
 uint64_t ChunkPool::ChargedTo(uint64_t worker) const {
   auto found = workers_.find(worker);
   return found == workers_.end() ? 0 : found->second.charged;

@@ -466,11 +466,7 @@ uint64_t ChunkPool::FreeOnDevice(uint64_t worker) const {
 
 uint64_t ChunkPool::FreeFor(uint64_t worker, uint64_t idle, uint64_t idle_of_tenant) const {
   // A lease waits for memory of ending workers, so it counts as free.
-  uint64_t device = FreeOnDevice(worker) + idle + EndingBytes();
-  if (options_.quota == nullptr) return std::min(device, lendable_);
-  uint64_t room = options_.quota->room(worker);
-  room += std::min(idle_of_tenant + EndingBytes(worker), UINT64_MAX - room);
-  return std::min({device, room, lendable_});
+  return FreeWith(worker, idle + EndingBytes(), idle_of_tenant + EndingBytes(worker));
 }
 
 uint64_t ChunkPool::LeasedBy(uint64_t worker) const {

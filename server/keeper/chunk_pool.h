@@ -201,6 +201,10 @@ class ChunkPool {
   // other sessions, and those of its own tenant, would return.
   uint64_t TotalFor(uint64_t worker) const;
   uint64_t FreeFor(uint64_t worker, uint64_t idle = 0, uint64_t idle_of_tenant = 0) const;
+  // The same with `more` bytes that can be had besides, of them some of the worker's tenant.
+  uint64_t FreeWith(uint64_t worker, uint64_t more, uint64_t more_of_tenant) const;
+  // Bytes of workers that are ending: to *all, and by tenant.
+  void AddEnding(uint64_t* all, std::map<uint32_t, uint64_t>* by_tenant) const;
   uint64_t leased() const { return leased_; }  // bytes of granted and waiting leases
   uint64_t leased_peak() const { return leased_peak_; }
   uint64_t idle() const { return created_ - leased_; }

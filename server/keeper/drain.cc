@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "wire/record.h"
+
 namespace longwire::keeper {
 
 void Drain::Active(uint64_t worker, Time now) {
@@ -69,11 +71,12 @@ bool Drain::Figures(std::span<const uint64_t> candidates, Time asked, Time now,
     if (found == workers_.end()) continue;
     Worker& worker = found->second;
     bool known = worker.answered != Time{} && asked - worker.answered < kFigureAge;
-    if (known || worker.silent) continue;
+    if (known || worker.watched || worker.silent) continue;
     if (Waits(worker, now)) {
       waits = true;
     } else if (!worker.silent) {
       asks->push_back({candidate, Begin(worker, now, false)});
+      asks->back().packet.keep = 1;  // and to report the next change
       waits = true;
     }
   }
@@ -84,6 +87,14 @@ uint64_t Drain::IdleOf(uint64_t worker) const {
   auto found = workers_.find(worker);
   bool counts = found != workers_.end() && !found->second.silent && !found->second.doubtful;
   return counts ? found->second.idle : 0;
+}
+
+Drain::Time Drain::FigureCountsUntil(uint64_t worker) const {
+  auto found = workers_.find(worker);
+  if (found == workers_.end() || found->second.silent) return Time::max();
+  if (found->second.watched) return Time::max();
+  if (found->second.answered == Time{}) return Time::min();
+  return found->second.answered + kFigureAge;
 }
 
 Drain::Time Drain::AskUnused(std::span<const uint64_t> candidates, uint64_t keep,
@@ -131,7 +142,10 @@ void Drain::Answered(uint64_t worker, const Reclaimed& answer, Time now) {
   known.silent = false;
   known.idle = answer.idle;
   known.answered = now;
-  if (answer.request != known.request) return;
+  // A change may be reported before the answer that announces it.
+  const uint64_t request = answer.request & ~wire::kWatchesFree;
+  known.watched = request != answer.request && request == known.request;
+  if (request != known.request) return;
   (known.for_lease ? counts_.drained : counts_.returned) += answer.bytes;
   if (known.for_lease) {
     known.doubtful = answer.bytes < known.wanted && answer.idle != 0;

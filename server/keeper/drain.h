@@ -60,6 +60,8 @@ class Drain {
   bool Figures(std::span<const uint64_t> candidates, Time asked, Time now, std::vector<Ask>* asks);
   // By its last answer; 0 if it is silent, or did not give back what it claimed to have free.
   uint64_t IdleOf(uint64_t worker) const;
+  // Until when that counts without asking again.
+  Time FigureCountsUntil(uint64_t worker) const;
   // Asks those of `candidates` that have more than `keep` unused for `idle_after` to return it.
   // Returns when to call it again at the latest.
   Time AskUnused(std::span<const uint64_t> candidates, uint64_t keep,
@@ -80,6 +82,7 @@ class Drain {
     Time answered{};           // the last answer
     uint64_t request = 0;      // the pending request, 0: none
     bool for_lease = false;    // purpose of the request
+    bool watched = false;      // a change will be reported
     bool silent = false;       // asked, and no packet since
     uint64_t wanted = 0;       // bytes that a lease lacked at that request
     bool doubtful = false;     // it gave back less than that, and claimed to have some free

@@ -77,7 +77,8 @@ bool Keeper::RunOnce(std::chrono::milliseconds timeout) {
   AddHostMemory();
   SendState();
   FillPollSet();
-  if (poll_set_.Wait(Patience(timeout)) < 0) return errno == EINTR;
+  const int ready = poll_set_.Wait(Patience(timeout));
+  if (ready < 0) return errno == EINTR;
 
   bool open = HandleEvents();
   waiting_ = AdvanceLeases();
@@ -86,6 +87,7 @@ bool Keeper::RunOnce(std::chrono::milliseconds timeout) {
   AskUnused();
   tidying_ = pool_.Tidy(limits_.pooled);
   Prepare();
+  WritePages(ready != 0 || waiting_ || tidying_);
   return open;
 }
 
@@ -100,6 +102,7 @@ std::chrono::milliseconds Keeper::Patience(std::chrono::milliseconds timeout) co
   };
   if (waiting_) at_most(kDrainCheck);
   if (tidying_) at_most(milliseconds(0));
+  if (pages_due_) at_most(UntilPagesAreDue());
   if (next_unused_ != Drain::Time::max()) until(next_unused_);
   if (sent_version_ != Version()) at_most(kStateInterval);
   if (LacksPrepared()) until(prepare_from_);
@@ -305,10 +308,12 @@ bool Keeper::AdvanceLeases() {
       RefuseLease(session);
     } else if (session.lease->charges) {
       auto charged = std::move(session.lease);
+      WriteOwnPage(session);
       Answer(session, message::Pack(Charged{charged->request, charged->charged}));
     } else {
       session.grant = std::move(session.lease);
       session.granted = 0;
+      WriteOwnPage(session);
       prepare_from_ = std::max(prepare_from_, now + kPrepareAfter);
       Send(session);
     }
@@ -396,6 +401,7 @@ void Keeper::CloseSocket(KeeperSession& session) {
   session.answers.clear();
   session.later.clear();
   session.info.reset();
+  session.page.reset();
   session.grant.reset();
   session.back.reset();
   if (session.lease != nullptr) pool_.Cancel(session.lease.get());

@@ -17,6 +17,7 @@
 #include "server/keeper/swaps.h"
 #include "server/protocol/charges.h"
 #include "server/protocol/hello.h"
+#include "server/protocol/info_page.h"
 #include "wire/socket.h"
 
 namespace longwire::keeper {
@@ -63,6 +64,8 @@ class Keeper {
     std::chrono::steady_clock::time_point asked{};    // start of the wait of `lease` or `info`
     Drain::Round round;                               // sessions asked to return memory for it
     std::optional<GetInfo> info;                      // waits for other sessions' figures
+    std::unique_ptr<InfoPage> page;                   // since its first GetInfo
+    bool has_page = false;                            // it was sent
     std::vector<std::byte> later;                     // packet that came during that wait
     std::unique_ptr<LeaseInProgress> grant;           // being sent
     size_t granted = 0;                               // chunks of `grant` that were sent
@@ -99,7 +102,24 @@ class Keeper {
   // Asks sessions for memory for a lease. False: no session is left to ask or to wait for.
   bool Reclaim(KeeperSession& session);
   void HandleReclaimed(KeeperSession& session, Reclaimed answer);
+  // What is free, as sessions see it (reclaiming.cc).
+  struct Figures {
+    // Bytes that sessions would return, or will when they have ended; of all, and by tenant.
+    uint64_t more = 0;
+    std::map<uint32_t, uint64_t> more_of_tenant{};
+    InfoTime until = InfoTime::max();  // they count
+    uint64_t first = 0;                // the session whose figure it is, and without that one
+    InfoTime until_of_others = InfoTime::max();
+  };
+  bool Lends(const KeeperSession& session) const;
+  Figures AllFigures() const;
+  Info InfoOf(const KeeperSession& session, const Figures& all) const;
   bool AnswerInfos();  // true if one still waits
+  void AnswerInfo(KeeperSession& session, uint64_t request);
+  void WritePage(KeeperSession& session, const Figures& all);
+  void WriteOwnPage(KeeperSession& session);
+  void WritePages(bool changed);  // perhaps a little later
+  std::chrono::milliseconds UntilPagesAreDue() const;
   void AskUnused();
   void SendAsks(std::span<const Drain::Ask> asks);
   // Sessions whose free memory could satisfy the worker's lease.
@@ -155,6 +175,8 @@ class Keeper {
   base::PollSet::Entry control_events_, small_scrubbed_, large_scrubbed_, swapped_;
   std::map<uint64_t, KeeperSession> sessions_;            // by worker
   bool waiting_ = false;                                  // a lease or a GetInfo waits
+  bool pages_due_ = false;                                // something changed since
+  InfoTime pages_written_{};                              // when they were written
   bool tidying_ = false;                                  // what was returned is not all released
   std::chrono::steady_clock::time_point prepare_from_{};  // earliest time
   Drain::Time next_unused_ = Drain::Time::max();          // next request for unused memory

@@ -1,28 +1,31 @@
-// Free memory of sessions: reclaimed for leases, counted for queries of free memory, and taken back
-// when unused for long.
+// Free memory of sessions: reclaimed for leases, counted in what sessions see as free (GetInfo and
+// the pages on which its answer stands), and taken back when unused for long.
 #include <algorithm>
 #include <utility>
 
 #include "server/keeper/keeper.h"
+#include "wire/guards.h"
+#include "wire/switches.h"
 
 namespace longwire::keeper {
 namespace {
 
 // How long a query of free memory waits for the other sessions' figures.
 constexpr std::chrono::milliseconds kFigurePatience{200};
+// The shortest interval of what other sessions change on a page.
+constexpr std::chrono::milliseconds kPageInterval{5};
+// How long a page counts if other keepers change what its tenant may have, too.
+constexpr std::chrono::milliseconds kLedgerAge{20};
+
+const bool kPages = !wire::IsSwitchedOff("info-pages");
+const bool kOwnFirst = !wire::GuardIsOff("info_own");
 
 }  // namespace
-
 std::vector<uint64_t> Keeper::Lenders(uint64_t worker, bool of_tenant, bool itself) const {
   std::vector<uint64_t> lenders;
   for (const auto& [other, session] : sessions_) {
     bool counts = !of_tenant || pool_.TenantOf(other) == pool_.TenantOf(worker);
-    // A worker that waits for its swap-in does not read its client's answers meanwhile.
-    bool answers = session.socket.valid() && session.back == nullptr;
-    if ((other != worker || itself) && counts && answers &&
-        pool_.LeasedBy(other) + pool_.ChargedTo(other) != 0) {
-      lenders.push_back(other);
-    }
+    if ((other != worker || itself) && counts && Lends(session)) lenders.push_back(other);
   }
   return lenders;
 }
@@ -51,6 +54,76 @@ void Keeper::HandleReclaimed(KeeperSession& session, Reclaimed answer) {
   if (unused != 0) events_.Add(MemoryEventKind::kUnused, session.worker, unused);
 }
 
+// True if the session's free memory can be had for others. A worker that waits for its swap-in does
+// not read its client's answers meanwhile.
+bool Keeper::Lends(const KeeperSession& session) const {
+  return session.socket.valid() && session.back == nullptr &&
+         pool_.LeasedBy(session.worker) + pool_.ChargedTo(session.worker) != 0;
+}
+
+Keeper::Figures Keeper::AllFigures() const {
+  Figures all;
+  pool_.AddEnding(&all.more, &all.more_of_tenant);
+  for (const auto& [worker, session] : sessions_) {
+    if (!drains_ || !Lends(session)) continue;
+    const uint64_t idle = std::min(drain_.IdleOf(worker), pool_.LeasedBy(worker));
+    all.more += idle;
+    all.more_of_tenant[pool_.TenantOf(worker)] += idle;
+    const InfoTime until = drain_.FigureCountsUntil(worker);
+    if (until < all.until) {
+      all.until_of_others = std::exchange(all.until, until);
+      all.first = worker;
+    } else {
+      all.until_of_others = std::min(all.until_of_others, until);
+    }
+  }
+  return all;
+}
+
+Info Keeper::InfoOf(const KeeperSession& session, const Figures& all) const {
+  const uint64_t worker = session.worker;
+  // What it keeps free itself its client adds.
+  uint64_t own = 0;
+  if (drains_ && Lends(session)) own = std::min(drain_.IdleOf(worker), pool_.LeasedBy(worker));
+  auto of_tenant = all.more_of_tenant.find(pool_.TenantOf(worker));
+  uint64_t tenants = of_tenant == all.more_of_tenant.end() ? 0 : of_tenant->second;
+  return {0, pool_.FreeWith(worker, all.more - own, tenants - std::min(own, tenants)),
+          pool_.TotalFor(worker), device_.identity().granularity};
+}
+
+void Keeper::WritePage(KeeperSession& session, const Figures& all) {
+  if (session.page == nullptr) return;
+  InfoTime until = all.first == session.worker ? all.until_of_others : all.until;
+  if (quota_ != nullptr && quota_->limit(session.worker) != UINT64_MAX &&
+      device_.identity().device_count > 1) {
+    until = std::min(until, Drain::Clock::now() + kLedgerAge);
+  }
+  session.page->Write(InfoOf(session, all), until);
+}
+
+// Before an answer that changes what the session itself has.
+void Keeper::WriteOwnPage(KeeperSession& session) {
+  if (session.page != nullptr && kOwnFirst) WritePage(session, AllFigures());
+}
+
+void Keeper::WritePages(bool changed) {
+  pages_due_ |= changed;
+  const auto now = Drain::Clock::now();
+  if (!pages_due_ || now - pages_written_ < kPageInterval) return;
+  pages_due_ = false;
+  if (std::ranges::none_of(sessions_, [](const auto& s) { return s.second.page != nullptr; })) {
+    return;
+  }
+  pages_written_ = now;
+  const Figures all = AllFigures();
+  for (auto& [worker, session] : sessions_) WritePage(session, all);
+}
+
+std::chrono::milliseconds Keeper::UntilPagesAreDue() const {
+  const auto left = pages_written_ + kPageInterval - Drain::Clock::now();
+  return std::max(std::chrono::ceil<std::chrono::milliseconds>(left), std::chrono::milliseconds(0));
+}
+
 bool Keeper::AnswerInfos() {
   bool waiting = false;
   auto now = Drain::Clock::now();
@@ -64,18 +137,28 @@ bool Keeper::AnswerInfos() {
       waiting = true;
       continue;
     }
-    uint64_t idle = 0, of_tenant = 0;
-    for (uint64_t lender : lenders) {
-      uint64_t keeps = std::min(drain_.IdleOf(lender), pool_.LeasedBy(lender));
-      idle += keeps;
-      if (pool_.TenantOf(lender) == pool_.TenantOf(worker)) of_tenant += keeps;
-    }
-    Info info{session.info->request, pool_.FreeFor(worker, idle, of_tenant), pool_.TotalFor(worker),
-              device_.identity().granularity};
-    session.info.reset();
-    Answer(session, message::Pack(info));
+    AnswerInfo(session, session.info->request);
   }
   return waiting;
+}
+
+void Keeper::AnswerInfo(KeeperSession& session, uint64_t request) {
+  session.info.reset();
+  if (session.page == nullptr && kPages && session.version >= kInfoPageSince) {
+    session.page = InfoPage::Create();
+  }
+  const Figures all = AllFigures();
+  Info info = InfoOf(session, all);
+  info.request = request;
+  WritePage(session, all);
+  // With a descriptor only at once: what waits for room in the socket has none.
+  auto packet = message::Pack(info);
+  if (session.page != nullptr && !session.has_page && !session.blocked()) {
+    const int file[] = {session.page->descriptor()};
+    session.has_page = wire::SendMessage(session.socket.get(), packet, file);
+    if (session.has_page) return;
+  }
+  Answer(session, std::move(packet));
 }
 
 void Keeper::AskUnused() {

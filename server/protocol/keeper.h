@@ -102,7 +102,7 @@ struct Reclaim {
   static constexpr uint32_t kKind = 110;
   uint64_t request = 0;
   uint64_t bytes = 0;   // wanted; 0: only report how much is free
-  uint64_t keep = 0;    // bytes that may stay
+  uint64_t keep = 0;    // bytes that may stay; if bytes is 0, as in wire::ReclaimRequest
   bool unused = false;  // only what was free since the last such request
   auto Fields() { return std::tie(request, bytes, keep, unused); }
 };
@@ -110,9 +110,9 @@ struct Reclaim {
 // Sent after the Returns that the request causes.
 struct Reclaimed {
   static constexpr uint32_t kKind = 111;
-  uint64_t request = 0;
-  uint64_t bytes = 0;  // returned for it
-  uint64_t idle = 0;   // still free in the session, in whole chunks
+  uint64_t request = 0;  // perhaps with wire::kWatchesFree
+  uint64_t bytes = 0;    // returned for it
+  uint64_t idle = 0;     // still free in the session, in whole chunks
   auto Fields() { return std::tie(request, bytes, idle); }
 };
 

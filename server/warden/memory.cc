@@ -13,12 +13,28 @@ constexpr size_t kSessionsKnown = 4 * kMaxWorkers;  // events come after their w
 
 void Warden::Do(int, const SetLimits& request) {
   limits_ = request.limits;
+  SendLimits();
+}
+
+void Warden::SendLimits() {
+  limits_due_ = false;
   for (auto& [device, keeper] : keepers_) {
     // A keeper whose socket is closed is ending; the next one gets the limits when it starts.
     if (keeper.control.valid()) {
       (void)wire::SendMessage(keeper.control.get(), message::Pack(limits_));
     }
   }
+}
+
+// The keepers look into the ledger when they hear something, and have told workers what it said.
+void Warden::Do(int, const SetQuota& request) {
+  uint32_t tenant = TenantNumber(request.tenant);
+  limits_due_ |= ledger_->limit(tenant) != request.memory;
+  limits_due_ |= ledger_->reservation(tenant) != request.reserved;
+  ledger_->SetLimit(tenant, request.memory);
+  ledger_->SetReservation(tenant, request.reserved);
+  ledger_->SetLatencyCritical(tenant, request.latency_critical);
+  if (tenant != 0) latency_critical_[request.tenant] = request.latency_critical;
 }
 
 void Warden::End(const keeper::EndWorker& end) {

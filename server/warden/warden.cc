@@ -92,6 +92,7 @@ bool Warden::RunOnce(milliseconds timeout) {
   if (options_.on_demand && Clock::now() - last_needed_ > options_.idle_end) return false;
   hurries |= options_.on_demand && !used;
 
+  if (limits_due_) SendLimits();
   hurries |= FillPollSet();
   if (hurries && (timeout.count() < 0 || timeout > kTick)) timeout = kTick;
   int ready = poll_set_.Wait(starter_.has_ends() ? milliseconds(0) : timeout);
@@ -305,14 +306,6 @@ void Warden::Do(int connection, const GetStats& request) {
     }
   }
   Reply(connection, message::Pack(stats));
-}
-
-void Warden::Do(int, const SetQuota& request) {
-  uint32_t tenant = TenantNumber(request.tenant);
-  ledger_->SetLimit(tenant, request.memory);
-  ledger_->SetReservation(tenant, request.reserved);
-  ledger_->SetLatencyCritical(tenant, request.latency_critical);
-  if (tenant != 0) latency_critical_[request.tenant] = request.latency_critical;
 }
 
 void Warden::Do(int, const message::LogTerms& request) {

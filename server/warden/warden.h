@@ -146,6 +146,7 @@ class Warden {
   ChargeStats Charges() const;
   void Do(int connection, const SetQuota& request);
   void Do(int connection, const SetLimits& request);
+  void SendLimits();
   void Do(int connection, const message::LogTerms& request);
   void Do(int connection, const GetEvents& request);
   void Do(int connection, const GetWalls& request);
@@ -221,6 +222,7 @@ class Warden {
   uint64_t next_worker_ = 1;
   std::map<uint64_t, uint64_t> sessions_;  // by worker's number, also of some that ended
   keeper::KeeperLimits limits_;            // the keepers'
+  bool limits_due_ = false;                // they are to hear them again
   message::LogTerms log_terms_;            // the workers'
   std::map<int32_t, Warm> warm_;           // by device
   Clock::time_point warm_after_{};

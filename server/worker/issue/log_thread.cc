@@ -221,10 +221,28 @@ void LogThread::SortOutsideStreams(QueuedCall call) {
       uses_.deferred.Pass();  // destroys that may run are on that helper now, before this
       return RunOnHelper(Helpers::kMemoryThread, std::move(call));
     case CallThread::kClientThread: {
+      if (call.call == CallId::lwMemoryInfo) return TellMemory(std::move(call));
       uint32_t thread = call.thread;
       return RunOnHelper(thread, std::move(call));
     }
   }
+}
+
+// At once if the keeper has written down what is free, else on the thread's helper. What the
+// program has given back before and is on its way is counted: the call goes behind it.
+void LogThread::TellMemory(QueuedCall call) {
+  uses_.deferred.Pass();
+  const uint32_t thread = call.thread;
+  const bool returns = uses_.helpers.IsBusy(Helpers::kMemoryThread);
+  if (!returns && uses_.executor.Execute(call, nullptr) != kNotYet) return;
+  call.step = 1;
+  if (!returns) return RunOnHelper(thread, std::move(call));
+  uses_.helpers.Post(Helpers::kMemoryThread,
+                     [this, held = std::make_shared<WaitingCall>(uses_.waiting, std::move(call))] {
+                       uses_.helpers.Post((*held)->thread, [executor = uses_.executor, held] {
+                         executor.Execute(**held, nullptr);
+                       });
+                     });
 }
 
 void LogThread::RunOnHelper(uint32_t thread, QueuedCall call) {

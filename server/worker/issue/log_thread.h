@@ -75,6 +75,7 @@ class LogThread {
   static void FetchAhead(std::span<const std::byte> log);
   void TakeBytes(std::span<const std::byte> bytes);
   void SortOutsideStreams(QueuedCall call);
+  void TellMemory(QueuedCall call);
   void RunOnHelper(uint32_t thread, QueuedCall call);
   void Wait();
 

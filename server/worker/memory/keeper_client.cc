@@ -90,6 +90,7 @@ void KeeperClient::ListenLoop() {
     base::MutexLock lock(mutex_);
     Hear(std::chrono::milliseconds(0), &closed);
   }
+  DropPage();
   if (on_gone_) on_gone_();
 }
 
@@ -162,6 +163,7 @@ int KeeperClient::Receive(uint64_t request, std::vector<Chunk>* chunks, std::str
     }
     if (grant.more) continue;
     Hold(*chunks);
+    ++had_;
     return 0;
   }
 }
@@ -209,14 +211,16 @@ int KeeperClient::Info(keeper::Info* info) {
   base::MutexLock lock(mutex_);
   keeper::GetInfo get;
   get.request = next_request_++;
-  return Answered(Ask(get) ? HearInfo(get.request, info) : InfoOfGone(info));
+  const uint64_t changes = ChangesSaid();
+  return Answered(Ask(get) ? HearInfo(get.request, changes, info) : InfoOfGone(info));
 }
 
-int KeeperClient::HearInfo(uint64_t request, keeper::Info* info) {
+int KeeperClient::HearInfo(uint64_t request, uint64_t changes, keeper::Info* info) {
   while (auto packet = Hear(kAnswerTime)) {
     if (message::Unpack(packet->bytes, info) != wire::WireResult::kOk) continue;
     if (info->request != request) continue;
     last_info_ = *info;
+    TakePage(*packet, changes);
     return 0;
   }
   return IsGone() ? InfoOfGone(info) : base::kDeviceUnavailable;
@@ -243,6 +247,7 @@ int KeeperClient::HearCharged(const keeper::Charge& charge, uint64_t* charged,
     if (message::Unpack(packet->bytes, &answer) == wire::WireResult::kOk &&
         answer.request == charge.request && answer.bytes >= charge.bytes) {
       *charged = answer.bytes;
+      ++had_;
       base::MutexLock lock(held_mutex_);
       charged_ += answer.bytes;
       return 0;
@@ -257,6 +262,7 @@ void KeeperClient::Uncharge(uint64_t bytes) {
   if (!charges_ || bytes == 0) return;
   base::MutexLock lock(held_mutex_);
   charged_ -= std::min(charged_, bytes);
+  ++said_;
   Send(keeper::Uncharge{bytes});
 }
 
@@ -283,6 +289,7 @@ void KeeperClient::Return(const std::vector<uint64_t>& chunks) {
   constexpr size_t kPerPacket = 8192;
   base::MutexLock lock(held_mutex_);
   LetGo(chunks);
+  ++said_;
   for (size_t at = 0; at < chunks.size(); at += kPerPacket) {
     keeper::Return message;
     auto end = std::min(chunks.size(), at + kPerPacket);

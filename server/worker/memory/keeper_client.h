@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "server/protocol/info_page.h"
 #include "server/protocol/keeper.h"
 #include "wire/socket.h"
 #include "wire/versions.h"
@@ -54,6 +55,11 @@ class KeeperClient {
   int Share(const std::vector<uint64_t>& chunks, SharedToken* token, std::string* sentence);
   int Borrow(const SharedToken& token, std::vector<Chunk>* chunks, std::string* sentence);
   int Info(keeper::Info* info);
+  // The same from the keeper's page, without waiting (known_info.cc). False: the keeper has to be
+  // asked, as after something was said to it that it does not answer.
+  bool KnownInfo(keeper::Info* info) const;
+  // The keepers of the session's other devices: they charge the same tenant.
+  void SetOthers(std::vector<const KeeperClient*> others) { others_ = std::move(others); }
   // Charges memory that the driver is about to allocate in this process: *charged is at least
   // `bytes`, and at most `most`. Nothing is charged where the keeper cannot: it is of an older
   // version or has ended.
@@ -114,7 +120,7 @@ class KeeperClient {
   // The replies to the single requests.
   int HearShared(const keeper::Share& share, SharedToken* token, std::string* sentence)
       LONGWIRE_REQUIRES(mutex_);
-  int HearInfo(uint64_t request, keeper::Info* info) LONGWIRE_REQUIRES(mutex_);
+  int HearInfo(uint64_t request, uint64_t changes, keeper::Info* info) LONGWIRE_REQUIRES(mutex_);
   int HearCharged(const keeper::Charge& charge, uint64_t* charged, std::string* sentence)
       LONGWIRE_REQUIRES(mutex_);
 
@@ -123,6 +129,10 @@ class KeeperClient {
   bool IsGone() const;
   static int Gone(std::string* sentence);
   int InfoOfGone(keeper::Info* info) const LONGWIRE_REQUIRES(mutex_);
+  uint64_t Changes() const;
+  uint64_t ChangesSaid();
+  void TakePage(const wire::Message& packet, uint64_t changes) LONGWIRE_REQUIRES(mutex_);
+  void DropPage() { view_ = nullptr; }
 
   uint64_t next_request_ LONGWIRE_GUARDED_BY(mutex_) = 1;
   std::atomic<bool> charges_{false};  // the keeper is new enough
@@ -131,6 +141,13 @@ class KeeperClient {
   // Requests that came before Listen.
   std::vector<wire::Message> early_ LONGWIRE_GUARDED_BY(mutex_);
   keeper::Info last_info_ LONGWIRE_GUARDED_BY(mutex_);
+  // Read by threads that must not wait, so a view stays until the end; each keeper has one.
+  std::vector<std::unique_ptr<keeper::InfoView>> views_ LONGWIRE_GUARDED_BY(mutex_);
+  std::atomic<const keeper::InfoView*> view_{nullptr};
+  std::atomic<uint64_t> said_{0};   // changes that the keeper gets without an answer
+  std::atomic<uint64_t> had_{0};    // changes that it answered
+  std::atomic<uint64_t> known_{0};  // Changes() of which the view knows
+  std::vector<const KeeperClient*> others_;
   std::vector<std::byte> unanswered_ LONGWIRE_GUARDED_BY(mutex_);  // a request
   uint64_t keepers_ LONGWIRE_GUARDED_BY(mutex_) = 0;               // successors so far
   // Taken while a packet about it is sent, so that the keeper sees changes in their order.

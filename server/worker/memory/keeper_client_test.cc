@@ -153,6 +153,93 @@ TEST_F(KeeperClientTest, TheEndOfTheKeeperAndOfTheClientAreNoticed) {
   EXPECT_TRUE(Heard().empty());
 }
 
+// A keeper that says by a page what is free.
+class KnownInfoTest : public KeeperClientTest {
+ protected:
+  // Asks, and answers that. The first answer brings the page.
+  uint64_t Ask(uint64_t free) {
+    keeper::Info info;
+    std::thread asks([&] { EXPECT_EQ(client->Info(&info), 0); });
+    Answer(free);
+    asks.join();
+    return info.free;
+  }
+  void Answer(uint64_t free) {
+    keeper::Info info{Next<keeper::GetInfo>().request, free, 100, 2};
+    if (page != nullptr) return Say(info);
+    page = keeper::InfoPage::Create();
+    ASSERT_NE(page, nullptr);
+    page->Write(info, keeper::InfoTime::max());
+    const int file[] = {page->descriptor()};
+    ASSERT_TRUE(wire::SendMessage(keeper.get(), message::Pack(info), file));
+  }
+  static constexpr uint64_t kNothing = UINT64_MAX;
+  uint64_t Known() {
+    keeper::Info info;
+    return client->KnownInfo(&info) ? info.free : kNothing;
+  }
+  // True if what is known becomes that.
+  bool Comes(uint64_t free) {
+    const auto end = std::chrono::steady_clock::now() + kPatience;
+    while (Known() != free && std::chrono::steady_clock::now() < end) usleep(500);
+    return Known() == free;
+  }
+
+  std::unique_ptr<keeper::InfoPage> page;
+};
+
+TEST_F(KnownInfoTest, NothingIsSaidToTheKeeperThatHasWrittenItDown) {
+  EXPECT_EQ(Known(), kNothing);
+  EXPECT_EQ(Ask(40), 40u);
+  EXPECT_EQ(Known(), 40u);
+  page->Write({0, 30, 100, 2}, keeper::InfoTime::max());
+  for (int i = 0; i < 1000; ++i) ASSERT_EQ(Known(), 30u);
+  EXPECT_FALSE(wire::ReceiveMessage(keeper.get(), milliseconds(0)));
+  page->Write({0, 30, 100, 2}, keeper::InfoTime::min());
+  EXPECT_EQ(Known(), kNothing);
+}
+
+TEST_F(KnownInfoTest, WhatIsReturnedIsSeenByTheNextQuestion) {
+  Ask(40);
+  client->Return({7});
+  EXPECT_EQ(Known(), kNothing) << "the keeper may not have read it";
+  Next<keeper::Return>();
+  page->Write({0, 60, 100, 2}, keeper::InfoTime::max());
+  EXPECT_EQ(Ask(60), 60u);
+  EXPECT_EQ(Known(), 60u);
+}
+
+TEST_F(KnownInfoTest, WhatIsChangedOnOtherDevicesIsAskedFor) {
+  KeeperClient other(-1);
+  client->SetOthers({&other});
+  Ask(40);
+  EXPECT_EQ(Known(), 40u);
+  other.Return({7});
+  EXPECT_EQ(Known(), kNothing);
+  Ask(40);
+  EXPECT_EQ(Known(), 40u);
+}
+
+TEST_F(KnownInfoTest, ASuccessorBringsItsOwnPage) {
+  Ask(40);
+  Say(keeper::Reattach{1});
+  Next<keeper::Held>();
+  EXPECT_TRUE(Comes(kNothing)) << "nobody writes the old one";
+  page.reset();
+  EXPECT_EQ(Ask(50), 50u);
+  EXPECT_EQ(Known(), 50u);
+}
+
+TEST_F(KnownInfoTest, WithoutAKeeperThePageSaysNothing) {
+  Ask(40);
+  keeper.Reset();
+  EXPECT_TRUE(Comes(kNothing));
+  keeper::Info info;
+  EXPECT_EQ(client->Info(&info), 0);
+  EXPECT_EQ(info.free, 0u);
+  EXPECT_EQ(info.total, 100u);
+}
+
 // A keeper before anybody listens to it: the test answers a Hello.
 class GreetingTest : public testing::Test {
  protected:

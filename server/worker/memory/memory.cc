@@ -337,12 +337,16 @@ CUresult Memory::SetAccess(uint64_t address, uint64_t bytes, int32_t device, boo
   return CUDA_SUCCESS;
 }
 
-CUresult Memory::Info(int32_t device, uint64_t* free, uint64_t* total) {
+CUresult Memory::Info(int32_t device, bool may_ask, uint64_t* free, uint64_t* total) {
   if (device < 0 || static_cast<size_t>(device) >= devices_.size()) {
     return CUDA_ERROR_INVALID_DEVICE;
   }
   keeper::Info info;
-  LONGWIRE_TRY(static_cast<CUresult>(devices_[device].keeper->Info(&info)));
+  KeeperClient& keeper = *devices_[static_cast<size_t>(device)].keeper;
+  if (!keeper.KnownInfo(&info)) {
+    if (!may_ask) return kNotYet;
+    LONGWIRE_TRY(static_cast<CUresult>(keeper.Info(&info)));
+  }
   *free = info.free;
   *total = info.total;
   if (info.total != 0) return CUDA_SUCCESS;

@@ -58,7 +58,8 @@ class Memory {
                  uint64_t moved);
   // Sets the access of a device of the session to whole mapped chunks.
   CUresult SetAccess(uint64_t address, uint64_t bytes, int32_t device, bool access);
-  CUresult Info(int32_t device, uint64_t* free, uint64_t* total);
+  // With `may_ask` false it does not wait: kNotYet if the keeper would have to be asked.
+  CUresult Info(int32_t device, bool may_ask, uint64_t* free, uint64_t* total);
 
   // For swapping (memory_swapping.cc), in sessions on one device; chunks have the keeper's numbers.
   // LetGo unmaps the chunks, TakeBack maps them again at the same addresses. Nothing may access the

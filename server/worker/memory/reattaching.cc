@@ -74,6 +74,7 @@ void KeeperClient::TakeReattach(const wire::Message& packet) {
   keeper::Reattach ask;
   if (message::Unpack(packet.bytes, &ask) != wire::WireResult::kOk) return;
   ++keepers_;
+  DropPage();  // nobody writes it any more
   SendHeld(ask);
   if (!unanswered_.empty()) (void)wire::SendMessage(socket_.get(), unanswered_);
 }

@@ -156,6 +156,13 @@ void WorkerSession::Start() {
       down_.Text(descriptor == STDERR_FILENO ? wire::kStandardError : 0, bytes);
     });
   }
+  for (Device& device : devices_) {
+    std::vector<const KeeperClient*> others;
+    for (const Device& other : devices_) {
+      if (&other != &device) others.push_back(other.keeper.get());
+    }
+    device.keeper->SetOthers(std::move(others));
+  }
   completion_.Start();
   log_.Start();
   lanes_.Start();

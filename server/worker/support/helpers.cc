@@ -13,6 +13,7 @@ void Helpers::Post(uint32_t thread, std::function<void()> work) {
   }
   base::MutexLock helper_lock(helper->mutex);
   ++pending_;
+  ++helper->pending;
   helper->work.push_back(std::move(work));
   helper->changed.NotifyOne();
 }
@@ -30,7 +31,17 @@ void Helpers::Run(Helper& helper) {
     work = nullptr;  // what it holds goes without the lock
     --pending_;
     lock.Lock();
+    --helper.pending;
   }
+}
+
+bool Helpers::IsBusy(uint32_t thread) {
+  if (idle()) return false;
+  base::MutexLock lock(mutex_);
+  auto found = helpers_.find(thread);
+  if (found == helpers_.end()) return false;
+  base::MutexLock helper_lock(found->second->mutex);
+  return found->second->pending != 0;
 }
 
 void Helpers::Stop() {

@@ -35,6 +35,8 @@ class Helpers {
   void Post(uint32_t thread, std::function<void()> work);
   // True if no work runs or waits.
   bool idle() const { return pending_ == 0; }
+  // True if work of this thread runs or waits.
+  bool IsBusy(uint32_t thread);
   // Finishes running work and drops waiting work.
   void Stop();
 
@@ -43,6 +45,7 @@ class Helpers {
     base::Mutex mutex{base::ranks::kHelper};
     base::CondVar changed;
     std::deque<std::function<void()>> work LONGWIRE_GUARDED_BY(mutex);
+    size_t pending LONGWIRE_GUARDED_BY(mutex) = 0;  // with what runs
     bool stop LONGWIRE_GUARDED_BY(mutex) = false;
     std::thread thread;
   };

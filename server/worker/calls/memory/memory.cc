@@ -83,7 +83,9 @@ CUresult Do_lwHostUnpin(CallContext& context, const calls::lwHostUnpin& call,
 
 CUresult Do_lwMemoryInfo(CallContext& context, const calls::lwMemoryInfo& call,
                          calls::lwMemoryInfo::Reply* reply) {
-  return context.session().memory().Info(call.device, &reply->free, &reply->total);
+  // In its first step on the log thread.
+  const bool may_ask = context.call().step != 0;
+  return context.session().memory().Info(call.device, may_ask, &reply->free, &reply->total);
 }
 
 }  // namespace longwire::worker
