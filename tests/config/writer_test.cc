@@ -39,11 +39,13 @@ scheduler:
   longest_wait: 100ms
   enabled: true
   short_time_slice: true
+  awake_cores: 4
 tenants:
   - name: a
     identities:
       - "Grace Hopper"
     priority: best_effort
+    awake: 0s
     weight: 1
     memory: 1536MiB
     devices: 1
