@@ -59,7 +59,7 @@ std::string EncodeTerms(const Terms& terms) {
   wire::Writer writer;
   writer.U32(terms.resume_grace_milliseconds);
   writer.U32(terms.packing);
-  writer.U32(terms.awake_microseconds);
+  if (terms.awake_microseconds != 0) writer.U32(terms.awake_microseconds);
   return Text(writer);
 }
 

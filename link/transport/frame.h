@@ -73,7 +73,7 @@ struct Terms {
   uint32_t resume_grace_milliseconds = 0;
   uint32_t packing = 0;  // as in Attached; bytes that were packed before are still accepted
   // How long the link stays awake after a message, if its host has cores to spare; older daemons
-  // have no such field.
+  // have no such field, and 0 is left out.
   uint32_t awake_microseconds = 0;
 };
 

@@ -45,7 +45,6 @@ tenants:
     identities:
       - "Grace Hopper"
     priority: best_effort
-    awake: 0s
     weight: 1
     memory: 1536MiB
     devices: 1
@@ -53,6 +52,7 @@ tenants:
     admin: false
     pinned_memory: 16GiB
     modules: 65536
+    awake: 0s
 max_sessions: 256
 resume_grace: 90s
 log_level: info

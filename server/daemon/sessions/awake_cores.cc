@@ -11,9 +11,6 @@
 namespace longwire::daemon {
 namespace {
 
-// The length of a turn where cores are short.
-constexpr std::chrono::milliseconds kTurn{500};
-
 // Changes when the session does anything on a device.
 uint64_t CallsOf(gates::GatePage& page) {
   uint64_t calls = 0;
@@ -23,8 +20,8 @@ uint64_t CallsOf(gates::GatePage& page) {
 
 }  // namespace
 
-AwakeCores::AwakeCores(uint32_t cores)
-    : switched_off_(wire::IsSwitchedOff("awake")), cores_(switched_off_ ? 0 : cores) {
+AwakeCores::AwakeCores(uint32_t cores, std::chrono::milliseconds turn)
+    : switched_off_(wire::IsSwitchedOff("awake")), turn_(turn), cores_(switched_off_ ? 0 : cores) {
   thread_ = std::thread([this] { Loop(); });
 }
 
@@ -94,7 +91,7 @@ void AwakeCores::Loop() {
       changed_.Wait(lock);
       continue;
     }
-    const auto until = std::chrono::steady_clock::now() + kTurn;
+    const auto until = std::chrono::steady_clock::now() + turn_;
     while (!ending_ && changed_.WaitUntil(lock, until)) {
     }
     LookForActivity();
@@ -116,7 +113,7 @@ void AwakeCores::LookForActivity() {
 void AwakeCores::Admit() {
   std::map<std::string, std::optional<uint64_t>> least;  // turns of a tenant's active sessions
   for (auto& [id, seat] : seats_) {
-    if (seat.wish.awake.count() == 0 || !seat.active || seat.turns == 0) continue;
+    if (seat.wish.awake.count() == 0 || !seat.active || !seat.admitted) continue;
     std::optional<uint64_t>& turns = least[seat.wish.tenant];
     turns = std::min(turns.value_or(UINT64_MAX), seat.turns);
   }
@@ -132,10 +129,11 @@ void AwakeCores::Admit() {
   }
   for (auto& [id, seat] : seats_) {
     const std::string& tenant = seat.wish.tenant;
+    const bool before = std::exchange(seat.admitted, seat.active);
     if (seat.wish.awake.count() == 0 || !seat.active) continue;
     Account& account = accounts_.try_emplace(tenant, least_of_all.value_or(0)).first->second;
     account.active = true;
-    if (seat.turns == 0 && least.contains(tenant)) seat.turns = *least[tenant];
+    if (!before && least.contains(tenant)) seat.turns = std::max(seat.turns, *least[tenant]);
   }
 }
 

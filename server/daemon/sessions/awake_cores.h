@@ -33,7 +33,9 @@ struct AwakeFigures {
 
 class AwakeCores {
  public:
-  explicit AwakeCores(uint32_t cores);
+  // `turn`: the length of a turn where cores are short.
+  explicit AwakeCores(uint32_t cores,
+                      std::chrono::milliseconds turn = std::chrono::milliseconds(500));
   ~AwakeCores();
 
   struct Wish {
@@ -65,6 +67,7 @@ class AwakeCores {
     std::shared_ptr<AwakeGrant> grant = std::make_shared<AwakeGrant>();
     bool granted = false;
     bool active = true;      // has done something since the last turn
+    bool admitted = false;   // was active in the turn before
     uint64_t calls = 0;      // at the end of the last turn
     uint64_t turns = 0;      // for which it had cores while it was active
     uint64_t inherited = 0;  // spent before this daemon
@@ -85,6 +88,7 @@ class AwakeCores {
   static void Set(Seat& seat, bool granted);
 
   const bool switched_off_;  // LONGWIRE_DISABLE=awake
+  const std::chrono::milliseconds turn_;
   base::Mutex mutex_{base::ranks::kAwakeCores};
   base::CondVar changed_;
   uint32_t cores_ LONGWIRE_GUARDED_BY(mutex_);

@@ -8,6 +8,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kAwake{100};
 constexpr uint64_t kNanoseconds = 100'000'000;
+constexpr std::chrono::hours kTurn{1};  // they end when the tests say so
 const std::string kServing = "serving";
 
 class AwakeCoresTest : public testing::Test {
@@ -39,7 +40,7 @@ class AwakeCoresTest : public testing::Test {
 };
 
 TEST_F(AwakeCoresTest, OnlySessionsOfTenantsThatWantIt) {
-  AwakeCores cores(16);
+  AwakeCores cores(16, kTurn);
   EXPECT_EQ(Enter(cores, 1, kServing).awake(), kNanoseconds);
   EXPECT_EQ(Enter(cores, 2, "batch", {}).awake(), 0u);
   EXPECT_EQ(grants_[2]->allowed, 0u);
@@ -51,7 +52,7 @@ TEST_F(AwakeCoresTest, OnlySessionsOfTenantsThatWantIt) {
 }
 
 TEST_F(AwakeCoresTest, ASessionOfThisHostTakesTwoCores) {
-  AwakeCores cores(4);
+  AwakeCores cores(4, kTurn);
   Enter(cores, 1, kServing, kAwake, false);
   Enter(cores, 2, kServing, kAwake, false);
   EXPECT_TRUE(IsAwake(1) && IsAwake(2));
@@ -59,7 +60,7 @@ TEST_F(AwakeCoresTest, ASessionOfThisHostTakesTwoCores) {
 }
 
 TEST_F(AwakeCoresTest, TheBudgetIsKept) {
-  AwakeCores cores(7);
+  AwakeCores cores(7, kTurn);
   std::vector<uint64_t> all;
   for (uint64_t id = 1; id <= 5; ++id) {
     Enter(cores, id, kServing);
@@ -81,7 +82,7 @@ TEST_F(AwakeCoresTest, TheBudgetIsKept) {
 }
 
 TEST_F(AwakeCoresTest, TenantsAndThenTheirSessionsTakeTurns) {
-  AwakeCores cores(3);
+  AwakeCores cores(3, kTurn);
   const std::vector<uint64_t> all{1, 2, 3, 4};
   for (uint64_t id : {1, 2, 3}) Enter(cores, id, "many");
   Enter(cores, 4, "one");
@@ -96,7 +97,7 @@ TEST_F(AwakeCoresTest, TenantsAndThenTheirSessionsTakeTurns) {
 }
 
 TEST_F(AwakeCoresTest, WhoDoesNothingWaitsBehindThoseWhoWork) {
-  AwakeCores cores(3);
+  AwakeCores cores(3, kTurn);
   for (uint64_t id : {1, 2, 3}) Enter(cores, id, std::to_string(id));
   for (int turn = 0; turn < 5; ++turn) {
     Turn(cores, {2});
@@ -112,8 +113,22 @@ TEST_F(AwakeCoresTest, WhoDoesNothingWaitsBehindThoseWhoWork) {
   EXPECT_NEAR(first, 5, 1);
 }
 
+TEST_F(AwakeCoresTest, ATenantsSessionThatComesBackDoesNotMakeUpForItsRest) {
+  AwakeCores cores(3, kTurn);
+  for (uint64_t id : {1, 2}) Enter(cores, id, kServing);
+  Turn(cores, {1, 2});
+  Turn(cores, {1, 2});
+  for (int turn = 0; turn < 10; ++turn) Turn(cores, {1});
+  int back = 0;
+  for (int turn = 0; turn < 10; ++turn) {
+    Turn(cores, {1, 2});
+    back += IsAwake(2) ? 1 : 0;
+  }
+  EXPECT_NEAR(back, 5, 1);
+}
+
 TEST_F(AwakeCoresTest, WhatASessionLeavesIsThereForTheNext) {
-  AwakeCores cores(3);
+  AwakeCores cores(3, kTurn);
   Enter(cores, 1, kServing);
   Enter(cores, 2, kServing);
   EXPECT_TRUE(IsAwake(1));
@@ -124,7 +139,7 @@ TEST_F(AwakeCoresTest, WhatASessionLeavesIsThereForTheNext) {
 }
 
 TEST_F(AwakeCoresTest, SaysWhatItCosts) {
-  AwakeCores cores(16);
+  AwakeCores cores(16, kTurn);
   auto page = gates::GatePage::Create(1);
   page->awake_spent() = 500;  // under an earlier daemon
   auto grant = cores.Enter(1, {kServing, kAwake, true}, page);
