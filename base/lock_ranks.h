@@ -22,6 +22,7 @@ inline constexpr LockRank kSessionTable{220, "daemon::SessionTable::mutex_"};
 inline constexpr LockRank kServerSession{230, "daemon::ServerSession::mutex_"};
 inline constexpr LockRank kDaemonLane{240, "daemon::Lane::mutex_"};
 inline constexpr LockRank kScheduling{250, "daemon::Scheduling::mutex_"};
+inline constexpr LockRank kAwakeCores{255, "daemon::AwakeCores::mutex_"};
 inline constexpr LockRank kPlacementTable{260, "daemon::PlacementTable::mutex_"};
 inline constexpr LockRank kHostMemoryTable{265, "gates::HostMemoryTable::mutex_"};
 inline constexpr LockRank kImages{270, "daemon::Images::mutex_"};

@@ -7,6 +7,7 @@ import statistics
 import subprocess
 import time
 
+import awake_server
 import floor
 import relays
 import tenants
@@ -16,10 +17,13 @@ from tenants_beside import say
 # Relays: round-trip time in ms, Gbit/s.
 RELAYS = {"rtt0.2": (0.2, 0), "rtt1": (1, 0), "rtt10": (10, 0), "rtt30": (30, 0),
           "1gbit": (0, 1), "10gbit": (0, 10), "lan": (0.2, 10), "site": (1, 10)}
-ALL_COLUMNS = ["floor", "native", "tcp", "tls", "unix", *RELAYS]
-COLUMNS = [name for name in ALL_COLUMNS if name not in ("lan", "site")]
+AWAKE = ["tcp-awake", "tls-awake", "unix-awake"]  # the tenant's sessions stay awake
+ALL_COLUMNS = ["floor", "native", "tcp", "tls", "unix", *AWAKE, *RELAYS]
+COLUMNS = [name for name in ALL_COLUMNS if name not in ("lan", "site", *AWAKE)]
 GROUPS = ["start", "calls", "copies"]
-RESTED_COLUMNS = ["floor", "native", "tcp", "tls", "unix", "lan", "site"]
+SIZES_COLUMNS = ["floor", "native", "tcp", "tls", "unix", "lan", "site"]
+RESTED_COLUMNS = ["floor", "native", "tcp", "tcp-awake", "tls", "tls-awake", "unix", "unix-awake",
+                  "lan", "site"]
 FIGURE = re.compile(r"^(\w+)\s+(-?[0-9.]+) (\S+)$", re.M)
 PROGRAM_SECONDS = 120
 
@@ -82,11 +86,21 @@ def print_table(columns, title, choose, out):
     rows = {name: unit for column in columns.values()
             for name, (unit, _) in column.figures.items()}
     say(out, f"\n{title}")
-    say(out, f"{'figure':<32} {'unit':<5}" + "".join(f"{name:>10}" for name in columns))
+    say(out, f"{'figure':<32} {'unit':<5}" + "".join(f"{name:>11}" for name in columns))
     for row, unit in rows.items():
         cells = (column.value(row, choose) for column in columns.values())
         say(out, f"{row:<32} {unit:<5}" + "".join(
-            f"{'-':>10}" if cell is None else f"{cell:10.2f}" for cell in cells))
+            f"{'-':>11}" if cell is None else f"{cell:11.2f}" for cell in cells))
+
+
+def awake_column(stack, name, build, driver):
+    options = {"driver": driver, "build": build, "warm_workers": 2}
+    if name == "tls-awake":
+        tls = stack.enter_context(awake_server.with_tls(**options))
+        return Column(tls.command, tls.environment_of("bench"))
+    plain = stack.enter_context(awake_server.PlainServer(**options))
+    address = f"unix:{plain.door}" if name == "unix-awake" else plain.address
+    return Column(lambda *words: plain.command(*words, server=address), plain.environment())
 
 
 def open_columns(stack, names, build, driver, program, floor_programs):
@@ -110,6 +124,8 @@ def open_columns(stack, names, build, driver, program, floor_programs):
             columns[name] = remote(plain.address)
         elif name == "unix":
             columns[name] = remote(f"unix:{plain.door}")
+        elif name in AWAKE:
+            columns[name] = awake_column(stack, name, build, driver)
         elif name == "tls":
             tls = stack.enter_context(tenants.TenantServer({"bench": {}}, driver=driver,
                                                            build=build, warm_workers=2))
@@ -131,8 +147,8 @@ def run_rested(build, driver, raw, out, rounds, names, group, seconds):
     """A table of rested_figures' group: requests after a rest, or copies of every size."""
     floors = [["rested_floor"]] if group == "rested" else floor.PROGRAMS
     program = build / "bench" / "rested_figures"
-    measure(build, driver, raw, out, rounds, names or RESTED_COLUMNS, [group], seconds, program,
-            floors)
+    usual = RESTED_COLUMNS if group == "rested" else SIZES_COLUMNS
+    measure(build, driver, raw, out, rounds, names or usual, [group], seconds, program, floors)
 
 
 def measure(build, driver, raw, out, rounds, names, groups, seconds, program, floor_programs):

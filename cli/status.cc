@@ -1,4 +1,5 @@
 // longwire status: what a server has and who uses it.
+#include <algorithm>
 #include <cstdio>
 
 #include "cli/operator/operator.h"
@@ -56,6 +57,8 @@ uint64_t ChargedTo(const transport::Session& session) {
   return charged;
 }
 
+double Milliseconds(uint64_t microseconds) { return static_cast<double>(microseconds) / 1e3; }
+
 void PrintHostMemory(const transport::TenantFigures& tenant) {
   if (tenant.host_memory_limit() == 0) return;  // an older server
   bool limited = tenant.session_host_memory_limit() != UINT64_MAX;
@@ -63,6 +66,21 @@ void PrintHostMemory(const transport::TenantFigures& tenant) {
               BytesText(tenant.host_memory()).c_str(),
               BytesText(tenant.host_memory_limit()).c_str(), limited ? "; each may have " : "",
               limited ? BytesText(tenant.session_host_memory_limit()).c_str() : "");
+}
+
+void PrintAwakeCores(const transport::InspectReply& reply) {
+  auto awake = [](const transport::TenantFigures& one) { return one.awake_microseconds() != 0; };
+  if (std::ranges::none_of(reply.tenants(), awake)) return;
+  std::printf("awake cores: %u of %u in use\n", reply.scheduler().awake_cores_in_use(),
+              reply.scheduler().awake_cores());
+}
+
+void PrintAwake(const transport::Session& session) {
+  if (session.awake_microseconds() == 0) return;
+  std::printf("  awake for %g ms after a message%s, %.3f s of processor time\n",
+              Milliseconds(session.awake_microseconds()),
+              session.awake_granted() ? "" : " (not now: there are too few awake cores)",
+              session.awake_seconds());
 }
 
 void PrintTenants(const transport::InspectReply& reply) {
@@ -75,6 +93,10 @@ void PrintTenants(const transport::InspectReply& reply) {
                 limited ? " of " : "", limited ? BytesText(tenant.memory_limit()).c_str() : "",
                 NotLeased(tenant.memory_charged()).c_str());
     PrintHostMemory(tenant);
+    if (tenant.awake_microseconds() != 0 || tenant.awake_seconds() != 0) {
+      std::printf("  awake for %g ms after a message: %.3f s of processor time so far\n",
+                  Milliseconds(tenant.awake_microseconds()), tenant.awake_seconds());
+    }
   }
   const transport::SchedulerFigures& scheduler = reply.scheduler();
   std::printf("\nscheduler %s%s: %llu turns, %llu overran, %llu forced\n",
@@ -82,6 +104,7 @@ void PrintTenants(const transport::InspectReply& reply) {
               static_cast<unsigned long long>(scheduler.turns()),
               static_cast<unsigned long long>(scheduler.overruns()),
               static_cast<unsigned long long>(scheduler.forced()));
+  PrintAwakeCores(reply);
   PrintShares(reply);
 }
 
@@ -171,6 +194,7 @@ void PrintText(const std::string& server, const transport::InspectReply& reply) 
                 BytesText(session.bytes_down()).c_str(),
                 static_cast<unsigned long long>(session.messages_down()));
     PrintSeats(session);
+    PrintAwake(session);
   }
 }
 

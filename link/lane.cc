@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <thread>
 
+#include "link/spare_cores.h"
 #include "link/transport/codes.h"
 #include "link/transport/log.h"
 
@@ -18,6 +19,7 @@ using transport::StreamPump;
 constexpr std::chrono::milliseconds kConnectPatience{3300};
 constexpr std::chrono::milliseconds kAttachPatience{3000};
 constexpr std::chrono::milliseconds kRetryPause{100};
+constexpr uint32_t kAwakeLimit = 10'000'000;  // microseconds, whatever a server says
 // For a link that goes on with a session whose time is almost over.
 constexpr std::chrono::milliseconds kLastTry{1000};
 // Time to notify the server that the program has gone; otherwise its session waits for a resume.
@@ -194,7 +196,9 @@ StreamPump::Outcome Lane::PumpOnce() {
     right_.resume_grace = std::chrono::milliseconds(terms.resume_grace_milliseconds);
     if (record_ != nullptr) record_->SetGrace(right_.resume_grace);
     relay_->ChangePacking(terms.packing & server_.packing);
+    awake_allowed_ = uint64_t{std::min(terms.awake_microseconds, kAwakeLimit)} * 1000;
   });
+  if (number_ == 0) pump.StayAwake(&awake_allowed_, &awake_spent_, HasSpareCores);
   {
     base::MutexLock lock(mutex_);
     pump_ = &pump;

@@ -3,6 +3,7 @@
 // when it breaks.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <span>
@@ -80,6 +81,9 @@ class Lane {
   std::unique_ptr<transport::ClientStream> stream_;
   transport::TrafficCounters counters_;
   transport::Closed closed_;
+  // As the server said last: nanoseconds after a message; and the processor time that it has cost.
+  std::atomic<uint64_t> awake_allowed_{0};
+  std::atomic<uint64_t> awake_spent_{0};
 
   base::Mutex mutex_{base::ranks::kLinkLane};
   base::CondVar stop_changed_;

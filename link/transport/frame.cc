@@ -59,13 +59,15 @@ std::string EncodeTerms(const Terms& terms) {
   wire::Writer writer;
   writer.U32(terms.resume_grace_milliseconds);
   writer.U32(terms.packing);
+  if (terms.awake_microseconds != 0) writer.U32(terms.awake_microseconds);
   return Text(writer);
 }
 
 WireResult DecodeTerms(std::span<const std::byte> body, Terms* terms) {
   wire::Reader reader(body);
   LW_TRY(reader.U32(&terms->resume_grace_milliseconds));
-  return reader.U32(&terms->packing);
+  LW_TRY(reader.U32(&terms->packing));
+  return reader.remaining() == 0 ? WireResult::kOk : reader.U32(&terms->awake_microseconds);
 }
 
 std::string EncodeClosed(const Closed& closed) {

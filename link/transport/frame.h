@@ -67,10 +67,14 @@ struct Attached {
   uint32_t packing = 0;  // of the flags that the client wants; both ends may use these from now on
 };
 
-// What a reload of the daemon's configuration changes for existing connections.
+// What a reload of the daemon's configuration changes for existing connections; sent at their
+// start, too, where the link is to stay awake.
 struct Terms {
   uint32_t resume_grace_milliseconds = 0;
   uint32_t packing = 0;  // as in Attached; bytes that were packed before are still accepted
+  // How long the link stays awake after a message, if its host has cores to spare; older daemons
+  // have no such field, and 0 is left out.
+  uint32_t awake_microseconds = 0;
 };
 
 // Why a session ended.

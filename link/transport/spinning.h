@@ -6,12 +6,14 @@
 #include <chrono>
 #include <functional>
 
+#include "wire/rings/awake.h"
+
 namespace longwire::transport {
 
 // A poll that finds its answer within this costs less than the sleep and the wake it saves.
 inline constexpr std::chrono::microseconds kSpinTime{50};
 
-// Whether anybody in this process holds a permit.
+// Whether anybody in this process holds a permit, or stays awake.
 bool AnybodySpins();
 // Called by a thread that gets a permit while nobody else has one. Set once, before any.
 void SetSpinningBegins(std::function<void()> begins);
@@ -27,6 +29,24 @@ class SpinPermit {
 
  private:
   bool granted_ = false;
+};
+
+// A thread's stretch of staying awake between messages, which others ration: on the server the
+// daemon (docs/decisions/0060), on the client `has_spare`, asked now and then; an empty one is
+// never asked.
+class AwakeSpin {
+ public:
+  AwakeSpin(wire::Awake& awake, const std::function<bool()>& has_spare);
+  ~AwakeSpin();
+  AwakeSpin(const AwakeSpin&) = delete;
+  AwakeSpin& operator=(const AwakeSpin&) = delete;
+  // Whether the thread spins on instead of sleeping.
+  bool Stays(wire::Awake::Time now);
+
+ private:
+  const std::function<bool()>& has_spare_;
+  wire::AwakeWait wait_;
+  wire::Awake::Time ask_at_{};
 };
 
 }  // namespace longwire::transport

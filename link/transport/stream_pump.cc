@@ -62,26 +62,31 @@ StreamPump::Outcome StreamPump::Run() {
       auto now = Clock::now();
       if (moved) answers_.Sent(now);
       Waited(now - moved_at, event == Event::kRead, moved);
+      Moved(now);
       moved_at = now;
       if (!AnswerGoesFirst(now)) ReadOn();
       continue;
     }
     bool spins = spinning_ == Spinning::kYes;
-    if (spins && !permit) permit.emplace();
+    if (spins && !permit && !awake_spin_) permit.emplace();
     auto now = Clock::now();
-    if (spins && permit->granted() && now - moved_at < waits_[awaited_].Spin()) {
+    bool soon = permit && permit->granted() && now - moved_at < waits_[awaited_].Spin();
+    if (!soon) permit.reset();
+    if (soon || (spins && StaysAwake(now))) {
       if (!AnswerGoesFirst(now)) ReadOn();
       sched_yield();
       continue;
     }
-    permit.reset();
+    awake_spin_.reset();
     ReadOn();
     const uint64_t sent = relay_.sent();
     const bool received = Sleep() == Event::kRead;
     auto woken_at = Clock::now();
     Waited(woken_at - moved_at, received, !received && relay_.sent() != sent);
     moved_at = woken_at;
+    if (received || relay_.sent() != sent) awake_.Moved(woken_at);
   }
+  awake_spin_.reset();
   {
     base::MutexLock lock(mutex_);
     over_ = true;
@@ -90,6 +95,23 @@ StreamPump::Outcome StreamPump::Run() {
   relay_.outgoing_memory().PokeConsumer();
   if (sleeper.joinable()) sleeper.join();
   return *outcome_;
+}
+
+void StreamPump::StayAwake(const std::atomic<uint64_t>* allowed, std::atomic<uint64_t>* spent,
+                           std::function<bool()> has_spare) {
+  awake_.Follow(allowed, spent);
+  has_spare_ = std::move(has_spare);
+}
+
+bool StreamPump::StaysAwake(Clock::time_point now) {
+  if (!awake_.Stays(now)) return false;
+  if (!awake_spin_) awake_spin_.emplace(awake_, has_spare_);
+  return awake_spin_->Stays(now);
+}
+
+void StreamPump::Moved(Clock::time_point when) {
+  awake_spin_.reset();
+  awake_.Moved(when);
 }
 
 // A wait is over: something was received, or sent, or first received and then sent.

@@ -24,6 +24,7 @@
 #include "link/transport/message_stream.h"
 #include "link/transport/packing.h"
 #include "link/transport/relay_end.h"
+#include "link/transport/spinning.h"
 #include "wire/rings/spinning.h"
 
 namespace longwire::transport {
@@ -60,6 +61,11 @@ class StreamPump {
   // Called with the content of a kFrameTerms, in the same way.
   void set_on_terms(std::function<void(const Terms&)> on_terms) { on_terms_ = std::move(on_terms); }
 
+  // Run's thread stays awake after the session's last message for as long as `allowed` says, while
+  // `has_spare`; see wire/rings/awake.h and AwakeSpin. Called before Run.
+  void StayAwake(const std::atomic<uint64_t>* allowed, std::atomic<uint64_t>* spent,
+                 std::function<bool()> has_spare = {});
+
   // Relays until the end. The caller still has to end the stream.
   Outcome Run();
   // Sends what the outgoing ring holds, then `closed`, and makes Run return. Thread-safe.
@@ -79,6 +85,8 @@ class StreamPump {
   enum Awaited { kFarEnd, kThisEnd };
 
   void Waited(std::chrono::nanoseconds took, bool received, bool sent);
+  bool StaysAwake(std::chrono::steady_clock::time_point now);
+  void Moved(std::chrono::steady_clock::time_point when);
   bool AnswerGoesFirst(std::chrono::steady_clock::time_point now) const;
   void ReadOn();
   void Sleeper();
@@ -115,8 +123,11 @@ class StreamPump {
   std::array<wire::SpinPrediction, 2> waits_{wire::SpinPrediction(wire::AllowedCores()),
                                              wire::SpinPrediction(wire::AllowedCores())};
   Awaited awaited_ = kThisEnd;
-  bool polls_ring_ = false;  // no thread could be started that sleeps on the ring
-  bool read_due_ = false;    // a message was taken, the next read has not started
+  wire::Awake awake_;
+  std::function<bool()> has_spare_;
+  std::optional<AwakeSpin> awake_spin_;  // while it stays awake
+  bool polls_ring_ = false;              // no thread could be started that sleeps on the ring
+  bool read_due_ = false;                // a message was taken, the next read has not started
   std::chrono::steady_clock::time_point message_at_;  // the last message received or sent
   bool rested_ = true;                                // since message_at_
   HeapUser heap_user_;

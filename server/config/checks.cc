@@ -133,6 +133,12 @@ class Checker {
                        " belongs to a tenant already (" + first + ")");
       }
       CheckTenantDevices(tenant, path + ".devices");
+      if (tenant.awake() != 0 && tenant.priority() != latency_critical) {
+        Add(path + ".awake",
+            "tenants.awake: expected 0s, or priority: latency_critical beside it, found " +
+                UnitText(DURATION, tenant.awake()) + " with " +
+                PriorityClass_Name(tenant.priority()));
+      }
       if (tenant.has_memory() && tenant.memory_reserved() > tenant.memory()) {
         Add(path + ".memory_reserved",
             "tenants.memory_reserved: expected at most the tenant's memory, " +

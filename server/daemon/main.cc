@@ -183,7 +183,7 @@ int Serve(config::LiveConfig& live, Reloader& reloader, const sigset_t& signals)
   live.Subscribe([&](const config::Config& now) { local_socket.SetMode(now); });
   live.Subscribe([&table](const config::Config& now) {
     table.scheduling().Change(SchedulingOptionsOf(now));
-    ApplyTenants(now, table.scheduling(), table.warden(), table.lendable());
+    ApplyTenants(now, table.scheduling(), table.awake_cores(), table.warden(), table.lendable());
     table.SendTerms(now);
   });
   live.Subscribe([&removals](const config::Config& now) {

@@ -93,6 +93,8 @@ void AddTenants(const transport::InspectReply& reply, std::vector<MetricFamily>*
                  "The part that it has from the driver itself.", kGauge);
   Family limit("longwire_tenant_memory_limit_bytes", "A tenant's limit, where it has one.", kGauge);
   Family time("longwire_tenant_gpu_seconds_total", "GPU time that a tenant has used.", kCounter);
+  Family awake("longwire_tenant_awake_seconds_total",
+               "Processor time in which threads of a tenant's sessions stayed awake.", kCounter);
   Family host("longwire_tenant_host_memory_bytes",
               "Memory of the host that a tenant's workers hold for its sessions: calls and bytes "
               "that wait, pinned memory, modules.",
@@ -107,10 +109,11 @@ void AddTenants(const transport::InspectReply& reply, std::vector<MetricFamily>*
       limit.Add(labels, static_cast<double>(tenant.memory_limit()));
     }
     time.Add(labels, tenant.gpu_seconds());
+    awake.Add(labels, tenant.awake_seconds());
     host.Add(labels, static_cast<double>(tenant.host_memory()));
     host_limit.Add(labels, static_cast<double>(tenant.host_memory_limit()));
   }
-  for (Family* family : {&sessions, &memory, &charged, &limit, &time, &host, &host_limit}) {
+  for (Family* family : {&sessions, &memory, &charged, &limit, &time, &awake, &host, &host_limit}) {
     families->push_back(family->Take());
   }
 }

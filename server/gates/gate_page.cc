@@ -24,8 +24,10 @@ struct GatePage::Header {
   uint32_t devices = 0;
   std::atomic<uint64_t> bytes_in_flight{0};
   std::atomic<uint64_t> segment_bytes{0};
+  std::atomic<uint64_t> awake{0};
   alignas(64) std::atomic<uint32_t> changes{1};
   std::atomic<uint32_t> heard{0};  // the count that the worker has acknowledged; 0: none yet
+  std::atomic<uint64_t> awake_spent{0};
 };
 
 namespace {
@@ -91,7 +93,12 @@ std::atomic<uint64_t>& GatePage::bytes_in_flight() { return header_->bytes_in_fl
 
 std::atomic<uint64_t>& GatePage::segment_bytes() { return header_->segment_bytes; }
 
+std::atomic<uint64_t>& GatePage::awake() { return header_->awake; }
+
+std::atomic<uint64_t>& GatePage::awake_spent() { return header_->awake_spent; }
+
 void GatePage::OpenAll() {
+  header_->awake = 0;
   for (uint32_t i = 0; i < devices_; ++i) {
     DeviceGate& gate = gates_[i];
     gate.budget_calls = gate.budget_microseconds = gate.copy_slice_bytes = gate.tell = 0;

@@ -62,6 +62,11 @@ class GatePage {
   std::atomic<uint64_t>& bytes_in_flight();
   // Bytes of pinned memory that the session may share with its worker, likewise; 0: none.
   std::atomic<uint64_t>& segment_bytes();
+  // How long the worker's threads stay awake after the session's last message, in nanoseconds; the
+  // daemon writes it at any time. 0: they sleep.
+  std::atomic<uint64_t>& awake();
+  // The processor time, in nanoseconds, that this has cost; the worker counts.
+  std::atomic<uint64_t>& awake_spent();
   // How often the session made the call of this number; the worker counts.
   std::atomic<uint64_t>& calls(uint32_t number) { return calls_[number % kMaxCalls]; }
 

@@ -39,6 +39,7 @@ scheduler:
   longest_wait: 100ms
   enabled: true
   short_time_slice: true
+  awake_cores: 4
 tenants:
   - name: a
     identities:
@@ -51,6 +52,7 @@ tenants:
     admin: false
     pinned_memory: 16GiB
     modules: 65536
+    awake: 0s
 max_sessions: 256
 resume_grace: 90s
 log_level: info

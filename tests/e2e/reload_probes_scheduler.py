@@ -103,6 +103,29 @@ def change_time_slice(case):
     case.assertEqual({"alpha": 0, "beta": 0}, slices())
 
 
+def awake(case, what):
+    return {one["tenant"]: one.get(what, 0) for one in case.status()["sessions"]}
+
+
+@probe("tenants.awake")
+def change_awake(case):
+    start(case, "alpha")
+    start(case, "beta")
+    case.assertEqual({"alpha": 0, "beta": 0}, awake(case, "awake_microseconds"))
+    case.longwire.reload(tenants={"beta": {"priority": "latency_critical", "awake": "100ms"}})
+    case.assertEqual({"alpha": 0, "beta": 100000}, awake(case, "awake_microseconds"))
+
+
+@probe("scheduler.awake_cores")
+def change_awake_cores(case):
+    stays = {"beta": {"priority": "latency_critical", "awake": "1ms"}}
+    case.longwire.reload(tenants=stays)
+    start(case, "beta")
+    case.assertTrue(awake(case, "awake_granted")["beta"])
+    case.longwire.reload(tenants=stays, scheduler={"awake_cores": 1})
+    case.assertFalse(awake(case, "awake_granted")["beta"])
+
+
 @probe("tenants.priority")
 def change_class(case):
     start(case, "alpha")

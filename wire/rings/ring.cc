@@ -179,14 +179,28 @@ bool RingConsumer::Wait(std::chrono::nanoseconds spin, Deadline deadline) {
 
 bool RingConsumer::WaitBeyond(uint64_t position, std::chrono::nanoseconds spin, Deadline deadline) {
   RingControl& control = memory_->control();
-  auto has_data = [&] { return control.written.load(std::memory_order_acquire) > position; };
-  SpinThenSleep(control.data_bell, control.consumer_sleeping, spin, deadline, [&] {
-    uint32_t pokes = control.consumer_pokes.load(std::memory_order_acquire);
-    bool poked = pokes != pokes_seen_;
-    pokes_seen_ = pokes;
-    return poked || has_data() || memory_->closed();
-  });
-  return has_data();
+  SpinThenSleep(control.data_bell, control.consumer_sleeping, spin, deadline,
+                [&] { return Ends(position); });
+  return HasBeyond(position);
+}
+
+bool RingConsumer::SpinBeyond(uint64_t position, Deadline until) {
+  while (!Ends(position)) {
+    if (Clock::now() >= until) return false;
+    sched_yield();
+  }
+  return true;
+}
+
+bool RingConsumer::HasBeyond(uint64_t position) const {
+  return memory_->control().written.load(std::memory_order_acquire) > position;
+}
+
+bool RingConsumer::Ends(uint64_t position) {
+  uint32_t pokes = memory_->control().consumer_pokes.load(std::memory_order_acquire);
+  bool poked = pokes != pokes_seen_;
+  pokes_seen_ = pokes;
+  return poked || HasBeyond(position) || memory_->closed();
 }
 
 }  // namespace longwire::wire

@@ -130,6 +130,9 @@ class RingConsumer {
   bool Wait(std::chrono::nanoseconds spin, Deadline deadline);
   // As Wait, but for data beyond `position` of the log, for a reader that has half a record.
   bool WaitBeyond(uint64_t position, std::chrono::nanoseconds spin, Deadline deadline);
+  // The same without sleep: spins until then, and returns true if anything came, be it data.
+  bool SpinBeyond(uint64_t position, Deadline until);
+  bool HasBeyond(uint64_t position) const;
 
   // True if the producer has called TellToRest since the last Rested().
   bool ToldToRest();
@@ -140,6 +143,9 @@ class RingConsumer {
   RingMemory& memory() { return *memory_; }
 
  private:
+  // Whether a wait is over: the ring was poked or closed, or has data.
+  bool Ends(uint64_t position);
+
   std::shared_ptr<RingMemory> memory_;
   uint64_t cursor_ = 0;
   uint64_t released_ = 0;

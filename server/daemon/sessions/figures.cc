@@ -43,12 +43,29 @@ void AddSeats(Scheduling& scheduling, transport::InspectReply* reply) {
   }
 }
 
+void AddAwake(AwakeCores& awake_cores, transport::InspectReply* reply) {
+  std::map<uint64_t, AwakeFigures> sessions = awake_cores.Sessions();
+  for (transport::Session& session : *reply->mutable_sessions()) {
+    const AwakeFigures& figures = sessions[session.id()];
+    session.set_awake_microseconds(static_cast<uint64_t>(figures.wanted.count()) / 1000);
+    session.set_awake_granted(figures.granted);
+    session.set_awake_seconds(Seconds(figures.spent));
+  }
+  auto spent = awake_cores.Spent();
+  for (transport::TenantFigures& tenant : *reply->mutable_tenants()) {
+    tenant.set_awake_seconds(Seconds(spent[tenant.name()]));
+  }
+  reply->mutable_scheduler()->set_awake_cores(awake_cores.cores());
+  reply->mutable_scheduler()->set_awake_cores_in_use(awake_cores.cores_in_use());
+}
+
 void FillTenant(SessionTable& table, const config::Tenant& tenant, const warden::Stats* stats,
                 std::chrono::nanoseconds time, uint32_t sessions,
                 transport::TenantFigures* figures) {
   figures->set_name(tenant.name());
   figures->set_latency_critical(tenant.priority() == config::latency_critical);
   figures->set_weight(tenant.weight());
+  figures->set_awake_microseconds(static_cast<uint64_t>(AwakeOf(tenant).count()) / 1000);
   figures->set_sessions(sessions);
   figures->set_memory_limit(MemoryLimitOf(*table.config(), tenant, table.lendable()));
   figures->set_memory_reserved(tenant.memory_reserved());
@@ -154,6 +171,7 @@ void AddFigures(SessionTable& table, const warden::Stats* stats, const Peer& pee
                 transport::InspectReply* reply) {
   AddSeats(table.scheduling(), reply);
   AddTenants(table, stats, peer, reply);
+  AddAwake(table.awake_cores(), reply);
   transport::SchedulerFigures* scheduler = reply->mutable_scheduler();
   SchedulingOptions options = table.scheduling().options();
   scheduler::Counters counters = table.scheduling().counters();

@@ -136,6 +136,7 @@ std::optional<StreamPump::Outcome> Lane::Relay(transport::ServerStream& stream,
     // answer.
     StreamPump pump(stream, *relay_, counters_,
                     attach.lane == 0 ? StreamPump::Spinning::kYes : StreamPump::Spinning::kNo);
+    if (awake_ != nullptr) pump.StayAwake(&awake_->allowed, &awake_->spent);
     {
       base::MutexLock lock(mutex_);
       pump_ = &pump;
@@ -160,16 +161,18 @@ bool Lane::IsFirstAttach() {
   return note_.first_attach;
 }
 
-void Lane::SetTerms(std::chrono::milliseconds resume_grace, bool compression) {
+void Lane::SetTerms(std::chrono::milliseconds resume_grace, bool compression,
+                    std::chrono::nanoseconds awake) {
   base::MutexLock lock(mutex_);
-  terms_ = {resume_grace, compression};
+  terms_ = {resume_grace, compression, awake};
   SendTerms();
 }
 
 void Lane::SendTerms() {
   if (!terms_ || pump_ == nullptr || !understands_terms_) return;
   pump_->ChangeTerms({static_cast<uint32_t>(terms_->resume_grace.count()),
-                      transport::AgreedPacking(wanted_packing_, terms_->compression)});
+                      transport::AgreedPacking(wanted_packing_, terms_->compression),
+                      static_cast<uint32_t>(terms_->awake / std::chrono::microseconds(1))});
 }
 
 void Lane::End(const transport::Closed& closed) {

@@ -11,6 +11,7 @@
 #include "link/transport/grpc_stream.h"
 #include "link/transport/relay_end.h"
 #include "link/transport/stream_pump.h"
+#include "server/daemon/sessions/awake_cores.h"
 #include "server/daemon/sessions/lane_notes.h"
 #include "server/daemon/settings/token.h"
 #include "wire/socket.h"
@@ -44,8 +45,12 @@ class Lane {
                                                       transport::Closed* closed);
 
   // Applies a reload: the terms are sent to the client that is attached, or to one that resumes.
-  // `compression`: whether bytes may be compressed for a client that wants it.
-  void SetTerms(std::chrono::milliseconds resume_grace, bool compression);
+  // `compression`: whether bytes may be compressed for a client that wants it. `awake`: how long
+  // its link may stay awake.
+  void SetTerms(std::chrono::milliseconds resume_grace, bool compression,
+                std::chrono::nanoseconds awake);
+  // The thread that relays stays awake as the grant says. Called before any attaches.
+  void SetAwake(std::shared_ptr<AwakeGrant> grant) { awake_ = std::move(grant); }
 
   // Stops the relay and closes the rings; later attaches are refused.
   void End(const transport::Closed& closed);
@@ -74,6 +79,7 @@ class Lane {
   void SendTerms() LONGWIRE_REQUIRES(mutex_);
 
   bool relayed_ = false;
+  std::shared_ptr<AwakeGrant> awake_;
   std::shared_ptr<wire::RingMemory> up_;
   std::shared_ptr<wire::RingMemory> down_;
   transport::TrafficCounters counters_;
@@ -91,6 +97,7 @@ class Lane {
   struct NewTerms {
     std::chrono::milliseconds resume_grace;
     bool compression;
+    std::chrono::nanoseconds awake;
   };
   std::optional<NewTerms> terms_
       LONGWIRE_GUARDED_BY(mutex_);  // changed since the session was opened

@@ -38,6 +38,8 @@ class ServerSession {
   bool MapRings();
   // The worker obeys the page from its introduction on; without one it is not scheduled.
   void SetGates(std::shared_ptr<gates::GatePage> page) { gates_ = std::move(page); }
+  // Whether the session's thread in this process stays awake between messages. After MapRings.
+  void SetAwake(std::shared_ptr<AwakeGrant> grant) { lanes_[0]->SetAwake(std::move(grant)); }
   // Sends the OpenRequest to the worker and waits for its OpenReply, with which the rings of the
   // other lanes come. False with a sentence.
   bool Introduce(std::span<const std::byte> request, const std::atomic<bool>& cancelled,

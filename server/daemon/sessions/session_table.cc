@@ -89,7 +89,11 @@ void CheckChoice(wire::VersionRange given, wire::OpenReply* reply) {
 }  // namespace
 
 SessionTable::SessionTable(const config::LiveConfig& live)
-    : live_(live), next_id_(FirstId()), images_(ImageStoreOptionsOf(*live.Get())), entrance_(live) {
+    : live_(live),
+      next_id_(FirstId()),
+      awake_cores_(live.Get()->scheduler().awake_cores()),
+      images_(ImageStoreOptionsOf(*live.Get())),
+      entrance_(live) {
   WardenClient::Events events;
   events.worker_died = [this](const warden::WorkerDied& died) { OnWorkerDied(died); };
   events.warden_lost = [this] {
@@ -120,7 +124,7 @@ bool SessionTable::Start(std::string* sentence) {
   std::string difference = stats ? DifferenceOf(*live_.Get(), *stats) : "";
   if (!difference.empty()) Log(LogLevel::kWarning, difference);
   if (stats) NoteDevices(*stats);
-  ApplyTenants(*live_.Get(), *scheduling_, *warden_, lendable());
+  ApplyTenants(*live_.Get(), *scheduling_, awake_cores_, *warden_, lendable());
   reaper_ = std::thread([this] { ReapLoop(); });
   return true;
 }
@@ -230,8 +234,11 @@ std::shared_ptr<ServerSession> SessionTable::StartSession(const wire::OpenReques
     page->bytes_in_flight() = peer.tenant->bytes_in_flight();
     // Only programs of this host can share the worker's rings.
     page->segment_bytes() = session->client().local() ? peer.tenant->pinned_memory() : 0;
-    session->SetGates(std::move(page));
-    if (session->MapRings()) return session;
+    session->SetGates(page);
+    if (session->MapRings()) {
+      MayStayAwake(*session, std::move(page));
+      return session;
+    }
     *sentence = "the worker's rings cannot be mapped: " + base::Reason(errno);
   }
   *code = transport::kDeviceUnavailable;
@@ -263,8 +270,16 @@ std::vector<int32_t> SessionTable::ForecastDevices(const config::Tenant& tenant,
                               scheduling_->BusyDevices(), sentence);
 }
 
+void SessionTable::MayStayAwake(ServerSession& session, std::shared_ptr<gates::GatePage> page) {
+  const ClientDescription& client = session.client();
+  const config::Tenant& tenant = *client.peer.tenant;
+  AwakeCores::Wish wish{tenant.name(), AwakeOf(tenant), !client.local()};
+  session.SetAwake(awake_cores_.Enter(session.id(), wish, std::move(page)));
+}
+
 void SessionTable::Abandon(uint64_t session) {
   warden_->Kill(session);
+  awake_cores_.Leave(session);
   scheduling_->Close(session);
   placements_.Forget(session);
   host_memory_.Ended(session);
@@ -295,11 +310,15 @@ void SessionTable::Describe(const ServerSession& session, wire::OpenReply* reply
 }
 
 // Empty, or why the session cannot be served: without these its tenant's limits did not hold.
-std::string SessionTable::ServeWorker(const ServerSession& session, const config::Tenant& tenant) {
+std::string SessionTable::ServeWorker(ServerSession& session, const config::Tenant& tenant) {
   wire::Descriptor control = session.ControlSocket();
   if (!control.valid() || !host_memory_.Opened(session.id(), HostMemoryOf(tenant),
                                                HostMemoryTermsOf(tenant), control.get())) {
     return "its host memory cannot be limited: " + base::Reason(errno);
+  }
+  if (AwakeOf(tenant).count() != 0 && !session.client().local()) {
+    const config::LiveConfig::Snapshot config = live_.Get();
+    session.lane(0).SetTerms(config::ResumeGrace(*config), config->compression(), AwakeOf(tenant));
   }
   // A worker whose socket is closed is ending.
   (void)wire::SendMessage(control.get(), message::Pack(LogTermsOf(*live_.Get())));
@@ -433,8 +452,9 @@ void SessionTable::SendTerms(const config::Config& config) {
   warden_->SetGrace(config::ResumeGrace(config));
   for (const auto& session : List()) {
     (void)wire::SendMessage(session->ControlSocket().get(), log_terms);
+    const auto awake = AwakeOf(config, session->client().peer.tenant->name());
     for (uint32_t lane = 0; lane < session->lanes(); ++lane) {
-      session->lane(lane).SetTerms(config::ResumeGrace(config), config.compression());
+      session->lane(lane).SetTerms(config::ResumeGrace(config), config.compression(), awake);
     }
   }
 }

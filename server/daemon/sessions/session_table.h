@@ -15,6 +15,7 @@
 #include "base/mutex.h"
 #include "server/admission/entrance.h"
 #include "server/config/live_config.h"
+#include "server/daemon/sessions/awake_cores.h"
 #include "server/daemon/sessions/farewells.h"
 #include "server/daemon/sessions/identity_figures.h"
 #include "server/daemon/sessions/images.h"
@@ -79,6 +80,7 @@ class SessionTable {
 
   WardenClient& warden() { return *warden_; }
   Scheduling& scheduling() { return *scheduling_; }
+  AwakeCores& awake_cores() { return awake_cores_; }
   Images& images() { return images_; }
   gates::HostMemoryTable& host_memory() { return host_memory_; }
   admission::Entrance& entrance() { return entrance_; }
@@ -112,11 +114,13 @@ class SessionTable {
                                               bool want_warm, int32_t* code, std::string* sentence);
   // False with a sentence when the session has lost its right while it was opened; it is ended.
   bool MayStay(const std::shared_ptr<ServerSession>& session, std::string* sentence);
+  // As far as its tenant and the host's cores allow.
+  void MayStayAwake(ServerSession& session, std::shared_ptr<gates::GatePage> page);
   // Kills the worker of a session that has ended or could not be opened.
   void Abandon(uint64_t session);
   // What its worker gets once it is open: the limits of the host's memory, answers about images;
   // and the next daemon, what it has to know.
-  std::string ServeWorker(const ServerSession& session, const config::Tenant& tenant);
+  std::string ServeWorker(ServerSession& session, const config::Tenant& tenant);
   // False when the system has no random bytes.
   bool MakeTokens(ServerSession& session, std::vector<transport::Token>* tokens);
   void Describe(const ServerSession& session, wire::OpenReply* reply);
@@ -134,6 +138,7 @@ class SessionTable {
   LocalClients inherited_clients_;  // between Start and InheritedClients
   std::unique_ptr<WardenClient> warden_;
   std::unique_ptr<Scheduling> scheduling_;
+  AwakeCores awake_cores_;
   PlacementTable placements_;
   gates::HostMemoryTable host_memory_;
   IdentityFigures identities_;

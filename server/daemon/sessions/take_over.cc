@@ -148,6 +148,7 @@ bool SessionTable::TakeOver(TakenSession taken) {
     if (page == nullptr || page->devices() != devices.size()) return false;
     scheduling_->Inherit(SchedulerSession(id, *peer.tenant, {devices.begin(), devices.end()}),
                          page);
+    MayStayAwake(*session, page);
     session->SetGates(std::move(page));
   }
   if (record.limited && !host_memory_.Inherit(id, HostMemoryOf(*peer.tenant), record.tenant,

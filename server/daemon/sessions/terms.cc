@@ -67,6 +67,18 @@ scheduler::SessionInfo SchedulerSession(uint64_t id, const config::Tenant& tenan
   return info;
 }
 
+std::chrono::nanoseconds AwakeOf(const config::Tenant& tenant) {
+  const bool critical = ClassOf(tenant) == scheduler::PriorityClass::kLatencyCritical;
+  return std::chrono::nanoseconds(critical ? tenant.awake() : 0);
+}
+
+std::chrono::nanoseconds AwakeOf(const config::Config& config, const std::string& tenant) {
+  for (const config::Tenant& listed : config.tenants()) {
+    if (listed.name() == tenant) return AwakeOf(listed);
+  }
+  return {};
+}
+
 uint64_t HostMemoryOf(const config::Tenant& tenant) {
   return tenant.has_host_memory() ? tenant.host_memory() : gates::UsualHostMemory();
 }
@@ -95,10 +107,12 @@ message::LogTerms LogTermsOf(const config::Config& config) {
   return {config.admission().log_lines_per_second()};
 }
 
-void ApplyTenants(const config::Config& config, Scheduling& scheduling, WardenClient& warden,
-                  uint64_t lendable) {
+void ApplyTenants(const config::Config& config, Scheduling& scheduling, AwakeCores& awake_cores,
+                  WardenClient& warden, uint64_t lendable) {
+  awake_cores.SetCores(config.scheduler().awake_cores());
   for (const config::Tenant& tenant : config.tenants()) {
     scheduling.ChangeTenant(tenant.name(), ClassOf(tenant), tenant.weight());
+    awake_cores.SetTenant(tenant.name(), AwakeOf(tenant));
     warden.SetQuota(QuotaOf(config, tenant, lendable));
   }
   warden.SetLimits(LimitsOf(config));

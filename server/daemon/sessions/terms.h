@@ -3,6 +3,7 @@
 
 #include "scheduler/types.h"
 #include "server/config/config.h"
+#include "server/daemon/sessions/awake_cores.h"
 #include "server/daemon/sessions/scheduling.h"
 #include "server/daemon/sessions/warden_client.h"
 #include "server/gates/host_memory_table.h"
@@ -18,6 +19,11 @@ images::ImageStore::Options ImageStoreOptionsOf(const config::Config& config);
 scheduler::SessionInfo SchedulerSession(uint64_t id, const config::Tenant& tenant,
                                         std::vector<scheduler::DeviceId> devices);
 
+// How long its sessions may stay awake between their messages; 0: they may not.
+std::chrono::nanoseconds AwakeOf(const config::Tenant& tenant);
+
+std::chrono::nanoseconds AwakeOf(const config::Config& config, const std::string& tenant);
+
 // Of the memory of this host that all the tenant's sessions may hold, and one of them.
 uint64_t HostMemoryOf(const config::Tenant& tenant);
 gates::HostMemoryTerms HostMemoryTermsOf(const config::Tenant& tenant);
@@ -29,7 +35,7 @@ warden::SetQuota QuotaOf(const config::Config& config, const config::Tenant& ten
 keeper::KeeperLimits LimitsOf(const config::Config& config);
 
 // Applies every tenant's settings to scheduler and warden, also for running sessions.
-void ApplyTenants(const config::Config& config, Scheduling& scheduling, WardenClient& warden,
-                  uint64_t lendable);
+void ApplyTenants(const config::Config& config, Scheduling& scheduling, AwakeCores& awake_cores,
+                  WardenClient& warden, uint64_t lendable);
 
 }  // namespace longwire::daemon

@@ -46,9 +46,13 @@ void Completion::Stop() {
 // A program that waited goes on at once: its next work is looked for before sleeping.
 bool Completion::LookForWork() {
   auto begun = Clock::now();
-  while (!uses_.failures.over() && !uses_.timelines.anything_watched()) {
-    if (Clock::now() - begun >= idle_spin_.Spin()) break;
-    sched_yield();
+  {
+    wire::AwakeWait wait(uses_.gates.awake());
+    while (!uses_.failures.over() && !uses_.timelines.anything_watched()) {
+      auto now = Clock::now();
+      if (now - begun >= idle_spin_.Spin() && !wait.Stays(now)) break;
+      sched_yield();
+    }
   }
   bool works = uses_.timelines.WaitForWork();
   idle_spin_.Waited(Clock::now() - begun);
@@ -57,36 +61,44 @@ bool Completion::LookForWork() {
 
 void Completion::Run() {
   uses_.current_context.EnterThread();
-  wire::SpinPrediction spin(wire::AllowedCores());
   while (LookForWork()) {
     if (uses_.failures.over()) return;
-    auto last_progress = Clock::now();
-    auto next_check = last_progress + kFaultCheck;
-    microseconds sleep = kShortestSleep;
-    while (!uses_.failures.over()) {
-      if (Step()) {
-        auto now = Clock::now();
-        spin.Waited(now - last_progress);
-        last_progress = now;
-        next_check = last_progress + kFaultCheck;
-        sleep = kShortestSleep;
-        continue;
-      }
-      if (!uses_.timelines.anything_watched()) break;
-      auto now = Clock::now();
-      auto part = spin.Next(now - last_progress);
-      if (part.spin.count() > 0) {
-        sched_yield();
-        continue;
-      }
-      if (now >= next_check) {
-        LookForFaults();
-        next_check = now + kFaultCheck;
-      }
-      std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(sleep, part.sleep));
-      sleep = std::min(sleep + sleep / 4, kLongestSleep);
+    while (!uses_.failures.over() && WatchForStep()) {
     }
   }
+}
+
+bool Completion::WatchForStep() {
+  const auto begun = Clock::now();
+  auto next_check = begun + kFaultCheck;
+  microseconds sleep = kShortestSleep;
+  wire::AwakeWait wait(uses_.gates.awake());
+  while (!uses_.failures.over()) {
+    if (Step()) {
+      auto now = Clock::now();
+      watch_spin_.Waited(now - begun);
+      uses_.gates.awake().Moved(now);
+      return true;
+    }
+    if (!uses_.timelines.anything_watched()) return false;
+    auto now = Clock::now();
+    auto part = watch_spin_.Next(now - begun);
+    if (part.spin.count() > 0) {
+      sched_yield();
+      continue;
+    }
+    if (now >= next_check) {
+      LookForFaults();
+      next_check = now + kFaultCheck;
+    }
+    if (wait.Stays(now)) {
+      sched_yield();
+      continue;
+    }
+    std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(sleep, part.sleep));
+    sleep = std::min(sleep + sleep / 4, kLongestSleep);
+  }
+  return false;
 }
 
 bool Completion::Step() {

@@ -51,6 +51,8 @@ class Completion {
   void Run();
   // False if the session is over.
   bool LookForWork();
+  // Waits until markers are reached, and acts. False if there is nothing to wait for.
+  bool WatchForStep();
   // True if a marker was reached.
   bool Step();
   // Runs the actions of the reached markers.
@@ -75,6 +77,7 @@ class Completion {
   std::vector<Timelines::Reached> reached_;
   std::vector<Place> order_;  // of the reached markers
   wire::SpinPrediction idle_spin_{wire::AllowedCores()};
+  wire::SpinPrediction watch_spin_{wire::AllowedCores()};
   std::thread thread_;
 };
 

@@ -24,6 +24,7 @@ Gates::Gates(size_t devices) : devices_(std::max<size_t>(devices, 1)) {}
 void Gates::Obey(std::shared_ptr<gates::GatePage> page, std::function<void()> wake) {
   if (page == nullptr || page->devices() < devices_.size()) return;
   page_ = std::move(page);
+  awake_.Follow(&page_->awake(), &page_->awake_spent());
   watcher_ = std::thread([page = page_, wake = std::move(wake)] {
     for (uint32_t seen = 0; !page->closed();) {
       seen = page->WaitForChange(seen);

@@ -17,6 +17,7 @@
 #include "base/mutex.h"
 #include "server/gates/gate_page.h"
 #include "server/worker/support/objects.h"
+#include "wire/rings/awake.h"
 
 namespace longwire::worker {
 
@@ -29,6 +30,8 @@ class Gates {
   // changed.
   void Obey(std::shared_ptr<gates::GatePage> page, std::function<void()> wake);
   void Stop();
+  // Whether the session's threads stay awake between its messages.
+  wire::Awake& awake() { return awake_; }
 
   // Log thread.
   void CountCall(CallId call, uint64_t times = 1) {
@@ -78,6 +81,7 @@ class Gates {
 
   std::vector<Device> devices_;
   std::shared_ptr<gates::GatePage> page_;
+  wire::Awake awake_;
   std::thread watcher_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "longwire/calls.h"
 #include "server/worker/completion/completion.h"
@@ -32,6 +33,8 @@ constexpr size_t kFetchedAhead = 8192;  // bytes, about as many as a pass of lau
 constexpr uint64_t kCountedBytes = uint64_t{4} << 20;
 // A missed wake-up would cost at most this.
 constexpr std::chrono::milliseconds kRecheck{10};
+// A thread that stays awake looks this often whether it still may.
+constexpr std::chrono::microseconds kAwakeLook{50};
 const bool kWakesEarly = !wire::IsSwitchedOff("early-wakes");
 
 }  // namespace
@@ -54,7 +57,10 @@ void LogThread::Run() {
     issued |= uses_.swapping.Step(read || issued);
     // Markers when the burst is over, or now and then in one that does not end.
     if (!read || ++passes % kPassesPerMarking == 0) uses_.issuer.MarkTouched();
-    if (read || issued) continue;
+    if (read || issued) {
+      moved_ = true;
+      continue;
+    }
     if (up_.memory().closed()) {
       uses_.failures.Leave();
       return;
@@ -78,8 +84,9 @@ void LogThread::Wait() {
   }
   auto deadline = waits ? Clock::now() + kRecheck : up_.RestDeadline();
   auto begun = Clock::now();
+  if (std::exchange(moved_, false)) uses_.gates.awake().Moved(begun);
   uses_.swapping.SetResting(true);
-  const bool has_data = up_.WaitBeyond(IsFull() ? UINT64_MAX : seen_, spin_.Spin(), deadline);
+  const bool has_data = WaitBeyond(IsFull() ? UINT64_MAX : seen_, deadline);
   const auto waited = Clock::now() - begun;
   // After a rest the completion thread sleeps, too. It wakes while the first record is read.
   if (has_data && kWakesEarly && waited >= spin_.Spin()) uses_.completion.ExpectWork();
@@ -88,6 +95,17 @@ void LogThread::Wait() {
   uses_.swapping.SetResting(false);
   spin_.Waited(waited);
   uses_.completion.wake_log_thread = false;
+}
+
+bool LogThread::WaitBeyond(uint64_t position, wire::Deadline deadline) {
+  wire::Awake& awake = uses_.gates.awake();
+  if (!awake.Stays(Clock::now())) return up_.WaitBeyond(position, spin_.Spin(), deadline);
+  if (up_.SpinBeyond(position, Clock::now() + spin_.Spin())) return up_.HasBeyond(position);
+  wire::AwakeWait wait(awake);
+  for (auto now = Clock::now(); now < deadline && wait.Stays(now); now = Clock::now()) {
+    if (up_.SpinBeyond(position, now + kAwakeLook)) return up_.HasBeyond(position);
+  }
+  return up_.WaitBeyond(position, {}, deadline);
 }
 
 bool LogThread::IsIdle() {

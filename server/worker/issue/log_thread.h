@@ -78,6 +78,8 @@ class LogThread {
   void TellMemory(QueuedCall call);
   void RunOnHelper(uint32_t thread, QueuedCall call);
   void Wait();
+  // As the ring's WaitBeyond, and stays awake first where the session may.
+  bool WaitBeyond(uint64_t position, wire::Deadline deadline);
 
   Uses uses_;
   wire::RingConsumer up_;
@@ -85,6 +87,7 @@ class LogThread {
   QueuedCall sorted_;     // the newest; a member, so that the memory of its arguments is reused
   uint64_t seen_ = 0;     // end of the log when it was read last
   uint64_t counted_ = 0;  // of what waits
+  bool moved_ = false;    // something was read or issued since the last wait
   wire::SpinPrediction spin_{wire::AllowedCores()};
   std::thread thread_;
 };
