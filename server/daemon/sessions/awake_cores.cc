@@ -150,6 +150,7 @@ void AwakeCores::ShareLocked() {
     wanted += seat.threads();
   }
   std::ranges::sort(wanting, {}, [&](const auto& one) {
+    mutex_.AssertHeld();
     const Seat& seat = *one.second;
     return std::tuple(!seat.active, accounts_[seat.wish.tenant].turns, seat.turns, one.first);
   });
