@@ -39,7 +39,7 @@ class KeepersTest(unittest.TestCase):
 
     def expect_line(self, process, beginning):
         line = process.stdout.readline()
-        if not line.startswith(beginning):
+        if not line or not line.startswith(beginning):
             process.kill()
             self.fail(f"{line!r}, not {beginning}: {process.communicate()} "
                       + self.longwire.log_tail())
