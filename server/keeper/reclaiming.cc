@@ -21,6 +21,7 @@ const bool kPages = !wire::IsSwitchedOff("info-pages");
 const bool kOwnFirst = !wire::GuardIsOff("info_own");
 
 }  // namespace
+
 std::vector<uint64_t> Keeper::Lenders(uint64_t worker, bool of_tenant, bool itself) const {
   std::vector<uint64_t> lenders;
   for (const auto& [other, session] : sessions_) {
