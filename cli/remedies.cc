@@ -36,6 +36,9 @@ constexpr Remedy kRemedies[] = {
     {"wants TLS",
      "get a certificate from whoever has the server's authority (longwire cert "
      "client), and name it by --cert, --key and --ca"},
+    {"closed the connection before TLS began",
+     "try again in a moment; if it stays, correct --server, or ask the administrator to raise "
+     "admission.waiting"},
     {"speaks no TLS 1.3",
      "correct --server, give the server tls:, or set LONGWIRE_CERT=none for "
      "one on this host"},

@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,7 +12,9 @@
 #include <sstream>
 #include <vector>
 
+#include "base/poll_set.h"
 #include "base/read_write.h"
+#include "base/start_thread.h"
 #include "link/transport/grpc_stream.h"
 #include "link/transport/log.h"
 #include "wire/descriptors.h"
@@ -24,6 +27,8 @@ using transport::MessageStream;
 
 constexpr size_t kTextLimit = 4096;
 constexpr std::chrono::milliseconds kPatience{1000};
+constexpr std::chrono::seconds kSweepTime{3};
+constexpr std::chrono::milliseconds kSweepPause{100};
 constexpr const char* kFirstLine = "longwire session 1";
 constexpr const char* kTaken = ".taken";
 constexpr uint64_t kDigit = 16;
@@ -174,6 +179,24 @@ void Leftovers::EndAll(ServerConnection& servers, pid_t opening) const {
     transport::Log(transport::LogLevel::kInfo, of->session,
                    "its program and its link have ended; the server has ended it");
   }
+}
+
+Leftovers::Sweep::Sweep(const Leftovers& leftovers, ServerConnection& servers)
+    : ends_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  // Without a thread the next link that opens a session does it.
+  static_cast<void>(base::StartThread(&thread_, [&] { Run(leftovers, servers); }));
+}
+
+Leftovers::Sweep::~Sweep() {
+  eventfd_write(ends_.get(), 1);
+  if (thread_.joinable()) thread_.join();
+}
+
+void Leftovers::Sweep::Run(const Leftovers& leftovers, ServerConnection& servers) {
+  const auto end = Clock::now() + kSweepTime;
+  do {
+    leftovers.EndAll(servers, 0);
+  } while (base::PollOne(ends_.get(), POLLIN, kSweepPause) == 0 && Clock::now() < end);
 }
 
 }  // namespace longwire::link

@@ -1,7 +1,7 @@
 // Sessions that a link has left at their servers because it ended together with their program:
 // nobody comes back for them, and nobody was left to tell the server. Each session has a file
-// beside the link's socket while it lives. Whichever link of this user opens a session next ends
-// those whose programs are gone, so that what they held is free for it.
+// beside the link's socket while it lives. The next link of this user, which the link's guard
+// starts (link/guard.h), ends those whose programs are gone; so does a link that opens a session.
 #pragma once
 
 #include <sys/types.h>
@@ -9,9 +9,11 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include "link/server_connection.h"
 #include "link/transport/frame.h"
+#include "wire/descriptors.h"
 
 namespace longwire::link {
 
@@ -56,8 +58,21 @@ class Leftovers {
   // nullptr if the program is not seen from here.
   std::unique_ptr<LeftoverNote> Note(pid_t program, const std::string& server, uint64_t session,
                                      const transport::Token& token) const;
+  // Watches for a few seconds, in a thread of its own, for programs that end meanwhile: a program
+  // and its link need not be killed at the same moment.
+  class Sweep {
+   public:
+    Sweep(const Leftovers& leftovers, ServerConnection& servers);
+    ~Sweep();
+
+   private:
+    void Run(const Leftovers& leftovers, ServerConnection& servers);
+    wire::Descriptor ends_;  // an eventfd
+    std::thread thread_;
+  };
+
   // Ends what is left, and what `opening` had, which opens its session anew because its link ended
-  // before it answered. Gives up after about a second.
+  // before it answered (0: nothing). Gives up after about a second.
   void EndAll(ServerConnection& servers, pid_t opening) const;
 
  private:

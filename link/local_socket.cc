@@ -145,6 +145,7 @@ std::chrono::milliseconds LocalSocket::Patience(Clock::time_point idle_since) co
 }
 
 void LocalSocket::Serve() {
+  Leftovers::Sweep sweep(leftovers_, servers_);
   auto idle_since = Clock::now();
   while (listener_.valid() || !sessions_.empty()) {
     WatchPrograms(Patience(idle_since));

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "base/reason.h"
+#include "link/guard.h"
 #include "link/local_socket.h"
 #include "link/options.h"
 #include "link/transport/grpc_setup.h"
@@ -63,7 +64,10 @@ int Main(int count, char** arguments) {
   }
   ResetInherited();
   wire::Descriptor words;
-  if (!options->foreground) words = LeaveProgram(*options);
+  if (!options->foreground) {
+    words = LeaveProgram(*options);
+    StandGuard(options->successor, arguments);
+  }
   wire::PrepareDescriptorTable();
   transport::SetLogLevel(options->log_level);
   // As the program that started us has it: programs with another list have another link.

@@ -24,11 +24,15 @@ Programs start it by themselves; it ends when it has been idle for a while.
   --log FILE           append the log to FILE
   --log-level LEVEL    error, warning, info or debug (default info)
   --ready-fd N         close descriptor N once programs can connect
+  --successor N        end what a link that was killed has left, then oneself soon (its guard, the
+                       parent of each link, starts it so)
   --help, --version
 )";
 
 constexpr int kMaxIdleSeconds = 1'000'000;
 constexpr int kMaxDescriptor = 1 << 20;
+constexpr int kMaxSuccessor = 100;
+constexpr std::chrono::seconds kIdleSuccessor{5};
 
 enum Option {
   kServer = 256,
@@ -41,7 +45,8 @@ enum Option {
   kForeground,
   kLogFile,
   kLogLevel,
-  kReady
+  kReady,
+  kSuccessor
 };
 
 constexpr option kOptions[] = {
@@ -56,6 +61,7 @@ constexpr option kOptions[] = {
     {"log", required_argument, nullptr, kLogFile},
     {"log-level", required_argument, nullptr, kLogLevel},
     {"ready-fd", required_argument, nullptr, kReady},
+    {"successor", required_argument, nullptr, kSuccessor},
     {"help", no_argument, nullptr, base::kHelpCode},
     {"version", no_argument, nullptr, base::kVersionCode},
     {nullptr, 0, nullptr, 0},
@@ -109,6 +115,14 @@ std::string Apply(int code, std::string_view value, Options* options) {
       auto descriptor = wire::ParseNumber(value, 0, kMaxDescriptor);
       if (!descriptor) return "--ready-fd expects a descriptor's number" + Found(value);
       options->ready_descriptor = static_cast<int>(*descriptor);
+      return {};
+    }
+    case kSuccessor: {
+      auto number = wire::ParseNumber(value, 1, kMaxSuccessor);
+      if (!number) return "--successor expects a number" + Found(value);
+      options->successor = static_cast<int>(*number);
+      options->ready_descriptor = -1;  // was of the link before
+      options->idle = kIdleSuccessor;
       return {};
     }
     default:

@@ -24,6 +24,7 @@ struct Options {
   bool foreground = false;                  // keeps standard error and working directory
   std::string log_file;
   int ready_descriptor = -1;  // closed once the link listens
+  int successor = 0;          // its number, if the link before it was killed
   transport::LogLevel log_level = transport::LogLevel::kInfo;
 };
 

@@ -14,6 +14,8 @@ using Clock = std::chrono::steady_clock;
 constexpr size_t kIdleChannels = 12;  // a session with its lanes, and a few
 // A refused connection is tried again for this long: the server may just be starting.
 constexpr std::chrono::milliseconds kRefusedPatience{800};
+// So is one that the server closed without a word: with too many that wait, it takes no more.
+constexpr std::chrono::milliseconds kBusyPatience{3000};
 // Finding out why a handshake fails takes a few round trips.
 constexpr std::chrono::milliseconds kDiagnosisPatience{1000};
 constexpr std::chrono::milliseconds kAnswerPatience{4000};
@@ -123,17 +125,20 @@ bool WaitUntilReady(const ServerChannel& server, Clock::time_point deadline, std
   while (given_up == nullptr || !given_up->load()) {
     grpc_connectivity_state state = server.channel->GetState(true);
     if (state == GRPC_CHANNEL_READY) return true;
+    transport::TlsDiagnosis found;
     if (state == GRPC_CHANNEL_TRANSIENT_FAILURE && sentence != nullptr) {
       auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
-      *sentence = transport::DiagnoseTls(server.address, server.tls.get(),
-                                         std::min(left, kDiagnosisPatience));
-      if (!sentence->empty()) return false;
+      found = transport::DiagnoseTls(server.address, server.tls.get(),
+                                     std::min(left, kDiagnosisPatience));
+      *sentence = found.sentence;
+      if (!sentence->empty() && !found.passing) return false;
     }
     auto now = Clock::now();
-    bool refused = state == GRPC_CHANNEL_TRANSIENT_FAILURE && now - started > kRefusedPatience;
+    bool refused = state == GRPC_CHANNEL_TRANSIENT_FAILURE &&
+                   now - started > (found.passing ? kBusyPatience : kRefusedPatience);
     if (refused || now >= deadline) {
       if (sentence == nullptr) return false;
-      *sentence = WhyNotReady(server, state, now - started);
+      if (!found.passing) *sentence = WhyNotReady(server, state, now - started);
       return sentence->empty();
     }
     auto look = given_up == nullptr ? kRefusedPatience : kGiveUpLook;

@@ -41,17 +41,17 @@ class Probe {
     ERR_clear_error();
   }
 
-  std::string Run() {
+  TlsDiagnosis Run() {
     socket_ = ConnectTcp(server_, deadline_);
     if (!socket_.valid() || !Prepare()) return {};
     bool shaken = Drive([this] { return SSL_connect(ssl_); });
-    if (material_ == nullptr) return shaken || IsAlert() ? WantsTls() : "";
-    if (!shaken) return WhyNoHandshake();
+    if (material_ == nullptr) return {shaken || IsAlert() ? WantsTls() : ""};
+    if (!shaken) return BIO_number_read(SSL_get_rbio(ssl_)) == 0 ? WhySilent() : WhyNoHandshake();
     // In TLS 1.3 the client's handshake completes before the server has checked its certificate. A
     // server that accepts it sends first; one that does not closes.
     char byte = 0;
     bool accepted = Drive([&] { return SSL_read(ssl_, &byte, 1); });
-    return accepted || timed_out_ ? "" : WhyRefused();
+    return {accepted || timed_out_ ? "" : WhyRefused()};
   }
 
  private:
@@ -111,19 +111,25 @@ class Probe {
            "and set LONGWIRE_CERT, LONGWIRE_KEY and LONGWIRE_CA";
   }
 
-  std::string WhyNoHandshake() const {
-    int reason = ERR_GET_REASON(ERR_peek_error());
-    if (verify_error_ != X509_V_OK) return WhyNotTrusted();
+  // The server sent nothing at all.
+  TlsDiagnosis WhySilent() const {
     if (timed_out_) return {};
-    if (reason == SSL_R_TLSV1_ALERT_PROTOCOL_VERSION || reason == SSL_R_UNSUPPORTED_PROTOCOL) {
-      return text_ + " speaks no TLS 1.3, but this client nothing older; is it a Longwire server?";
-    }
-    if (IsAlert()) return WhyRefused();
-    // It closed or answered with something else.
-    return text_ + " speaks no TLS 1.3, but this client has a certificate (" +
-           material_->files.certificate +
-           "); set tls in the server's configuration, or LONGWIRE_CERT=none here to connect "
-           "without encryption";
+    return {text_ +
+                " closed the connection before TLS began: more connections wait there than it "
+                "takes (its log says so), or it is no Longwire server",
+            true};
+  }
+
+  TlsDiagnosis WhyNoHandshake() const {
+    if (verify_error_ != X509_V_OK) return {WhyNotTrusted()};
+    if (timed_out_) return {};
+    // A Longwire server without TLS says so by the alert, other ones answer with something else.
+    int reason = ERR_GET_REASON(ERR_peek_error());
+    if (IsAlert() && reason != SSL_R_TLSV1_ALERT_PROTOCOL_VERSION) return {WhyRefused()};
+    return {text_ + " speaks no TLS 1.3, but this client has a certificate (" +
+            material_->files.certificate +
+            "); set tls in the server's configuration, or LONGWIRE_CERT=none here to connect "
+            "without encryption"};
   }
 
   std::string WhyNotTrusted() const {
@@ -188,8 +194,8 @@ class Probe {
 
 }  // namespace
 
-std::string DiagnoseTls(const Address& server, const TlsMaterial* material,
-                        std::chrono::milliseconds patience) {
+TlsDiagnosis DiagnoseTls(const Address& server, const TlsMaterial* material,
+                         std::chrono::milliseconds patience) {
   return Probe(server, material, Clock::now() + patience).Run();
 }
 

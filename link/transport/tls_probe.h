@@ -9,11 +9,15 @@
 
 namespace longwire::transport {
 
-// Connects once as gRPC does and returns a sentence about what is wrong with TLS between this
-// client and the server. `material` is nullptr when this client has no certificate. Empty when
-// nothing is wrong or the server does not answer in time.
-std::string DiagnoseTls(const Address& server, const TlsMaterial* material,
-                        std::chrono::milliseconds patience);
+struct TlsDiagnosis {
+  std::string sentence;  // empty: nothing is wrong, or the server does not answer in time
+  bool passing = false;  // the server closed without a word, as a busy one does: try again
+};
+
+// Connects once as gRPC does, and says what is wrong with TLS between this client and the server.
+// `material` is nullptr when this client has no certificate.
+TlsDiagnosis DiagnoseTls(const Address& server, const TlsMaterial* material,
+                         std::chrono::milliseconds patience);
 
 // The outcome of a TCP connection, which gRPC reports with some of its pollers only.
 enum class TcpOutcome { kConnected, kRefused, kUnreachable, kTimedOut, kUnknownName };

@@ -3,9 +3,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 
+#include "base/reason.h"
 #include "link/transport/codes.h"
 #include "link/transport/log.h"
+#include "server/daemon/access/withdrawn.h"
 #include "wire/guards.h"
 
 namespace longwire::daemon {
@@ -107,11 +110,21 @@ transport::AdminReply Admin::Evict(const std::string& who, const std::string& na
   return Done(who, Sessions(*ended) + " of '" + name + "' ended");
 }
 
+transport::AdminReply Admin::DoneWithdrawing(const std::string& who, std::string sentence) {
+  const std::string path = WithdrawnPath(table_.config()->warden());
+  if (!WriteWithdrawn(path, {table_.draining(), table_.placements().Cordoned()})) {
+    sentence += "; a restart of longwired forgets it, for " + path +
+                " cannot be written: " + base::Reason(errno);
+  }
+  return Done(who, sentence);
+}
+
 transport::AdminReply Admin::Drain(const std::string& who, bool off) {
+  base::MutexLock lock(withdrawing_);
   table_.SetDraining(!off);
-  if (off) return Done(who, "new sessions are opened again");
-  return Done(who, "no new sessions are opened any more; running now: " +
-                       std::to_string(table_.List().size()));
+  if (off) return DoneWithdrawing(who, "new sessions are opened again");
+  return DoneWithdrawing(who, "no new sessions are opened any more; running now: " +
+                                  std::to_string(table_.List().size()));
 }
 
 transport::AdminReply Admin::Cordon(const std::string& who, int32_t device, bool off) {
@@ -121,10 +134,12 @@ transport::AdminReply Admin::Cordon(const std::string& who, int32_t device, bool
   bool served = std::ranges::any_of(
       stats->devices, [&](const warden::DeviceStats& one) { return one.device == device; });
   if (!served) return Refuse("the server has no device " + std::to_string(device));
+  base::MutexLock lock(withdrawing_);
   table_.placements().Cordon(device, !off);
-  return Done(who, "device " + std::to_string(device) +
-                       (off ? " gets new sessions again"
-                            : " gets no new sessions any more; those that it has go on"));
+  return DoneWithdrawing(who,
+                         "device " + std::to_string(device) +
+                             (off ? " gets new sessions again"
+                                  : " gets no new sessions any more; those that it has go on"));
 }
 
 }  // namespace longwire::daemon

@@ -4,6 +4,8 @@
 #include <functional>
 #include <string>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "proto/transport.pb.h"
 #include "server/daemon/access/removals.h"
 #include "server/daemon/settings/peer.h"
@@ -35,6 +37,10 @@ class Admin {
   transport::AdminReply Drain(const std::string& who, bool off);
   transport::AdminReply Cordon(const std::string& who, int32_t device, bool off);
 
+  // Done, and what is withdrawn now is kept for the next longwired; `sentence` says if it is not.
+  transport::AdminReply DoneWithdrawing(const std::string& who, std::string sentence);
+
+  base::Mutex withdrawing_{base::ranks::kWithdrawing};  // one at a time: the file is as the last
   const Reload reload_;
   SessionTable& table_;
   Removals& removals_;

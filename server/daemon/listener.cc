@@ -26,8 +26,17 @@ constexpr size_t kMaxArrivals = 256;
 constexpr std::chrono::seconds kFirstBytePatience{5};
 constexpr std::chrono::milliseconds kDeadlineCheck{500};  // of arrivals
 constexpr unsigned char kTlsHandshake = 0x16;  // the first byte of a TLS record of that type
+// A fatal alert: protocol_version (RFC 8446, 5.1 and 6).
+constexpr unsigned char kNoTlsHere[] = {0x15, 3, 3, 0, 2, 2, 70};
 // Most likely out of memory: wait instead of spinning.
 constexpr useconds_t kPauseMicroseconds = 10'000;
+
+// So that the client can tell this server from one that is too busy for it.
+void SayNoTls(int socket) {
+  char hello[4096];  // what is left unread would reset the connection, and lose the alert
+  static_cast<void>(recv(socket, hello, sizeof(hello), MSG_DONTWAIT));
+  static_cast<void>(send(socket, kNoTlsHere, sizeof(kNoTlsHere), MSG_DONTWAIT | MSG_NOSIGNAL));
+}
 
 }  // namespace
 
@@ -87,6 +96,7 @@ bool Listener::Greet(Arrival& arrival, bool readable) {
         "a connection from " + arrival.from +
             " was refused: it begins with TLS, but this server's configuration "
             "has no tls");
+    SayNoTls(arrival.socket.get());
   } else {
     accepted_(std::move(arrival.socket), arrival.from);
   }

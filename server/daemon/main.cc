@@ -122,17 +122,14 @@ std::string AnswerControl(const std::string& who, std::string_view encoded, Admi
   return reply.SerializeAsString();
 }
 
-// Returns the signal that ends the daemon.
-int WaitForTheEnd(const sigset_t& signals, Reloader& reloader, Notifier& notifier, Admin& admin,
-                  SessionTable& table) {
-  Control control([&](const std::string& who) { return ReloadFor(who, reloader, notifier); },
-                  [&](const std::string& who, std::string_view request) {
-                    return AnswerControl(who, request, admin, table);
-                  });
+void StartControl(Control& control, const config::Config& config) {
   std::string sentence;
-  if (!control.Start(ControlPath(), &sentence, table.config()->admin_group())) {
-    Log(LogLevel::kWarning, sentence + "; longwired --reload does not reach this one, SIGHUP does");
-  }
+  if (control.Start(ControlPath(), &sentence, config.admin_group())) return;
+  Log(LogLevel::kWarning, sentence + "; longwired --reload does not reach this one, SIGHUP does");
+}
+
+// Returns the signal that ends the daemon.
+int WaitForTheEnd(const sigset_t& signals, Reloader& reloader, Notifier& notifier) {
   while (true) {
     int signal = notifier.WaitForSignal(signals);
     if (signal != SIGHUP) return signal;
@@ -203,9 +200,15 @@ int Serve(config::LiveConfig& live, Reloader& reloader, const sigset_t& signals)
   Admin admin([&](const std::string& who) { return ReloadFor(who, reloader, notifier); }, table,
               removals);
   accept.set_admin(&admin);
+  Control control([&](const std::string& who) { return ReloadFor(who, reloader, notifier); },
+                  [&](const std::string& who, std::string_view request) {
+                    return AnswerControl(who, request, admin, table);
+                  });
+  StartControl(control, *first);
   Log(LogLevel::kInfo, "ready, version " LONGWIRE_VERSION);
   notifier.Ready("serving");
-  int signal = WaitForTheEnd(signals, reloader, notifier, admin, table);
+  int signal = WaitForTheEnd(signals, reloader, notifier);
+  control.Stop();
   Log(LogLevel::kInfo, "ending on signal " + std::to_string(signal));
   notifier.Stopping();
   // Another daemon is to follow; until then the warden keeps the sessions.

@@ -17,6 +17,7 @@ import time
 
 Result = collections.namedtuple("Result", "code out err seconds")
 
+ACCEPTS = 0x10000  # __SO_ACCEPTCON among the flags in /proc/net/unix
 TIMED_OUT = "no end within its time"
 
 
@@ -111,7 +112,8 @@ class Server:
                     "--driver", self.driver,
                         "--warm-workers", str(self.warm_workers),
                         "--compile-cache", self.runtime / "cache" / "compiled")
-            wait_for(self.warden_socket.exists, 20, "the warden's socket")
+            wait_for(lambda: self.listens("longwire-warden", self.warden_socket), 20,
+                     "the warden's socket")
             self.start_daemon()
         except BaseException:
             print(self.log_tail())
@@ -123,7 +125,8 @@ class Server:
         for name in ("longwired", "longwire-warden"):
             if name in self.children:
                 self._end(self.children.pop(name))
-        for pids in self.processes().values():
+        # A guard would start another link.
+        for _, pids in sorted(self.processes().items(), key=lambda one: one[0] != "longwire-guard"):
             for pid in pids:
                 try:
                     os.kill(pid, signal.SIGKILL)
@@ -159,9 +162,22 @@ class Server:
     def answers(self):
         try:
             socket.create_connection(("127.0.0.1", self.port), 0.2).close()
-            return os.path.exists(self.door)  # which is made after it listens
         except OSError:
             return False
+        return self.listens_locally()
+
+    def listens_locally(self):
+        return all(self.listens("longwired", path)
+                   for path in (self.door, self.runtime / "control"))
+
+    def listens(self, name, path):
+        """Whether the process does at this unix socket, whose file is there before."""
+        table = pathlib.Path(f"/proc/{self.children[name].pid}/net/unix").read_text()
+        for line in table.splitlines()[1:]:
+            _, _, _, flags, _, _, _, *where = line.split(maxsplit=7)
+            if where == [str(path)] and int(flags, 16) & ACCEPTS:
+                return True
+        return False
 
     def log_tail(self, lines=25):
         text = self.log.read_text(errors="replace") if self.log.exists() else ""
@@ -228,7 +244,9 @@ class Server:
             pid = int(entry.name)
             try:
                 stat = (entry / "stat").read_text()
-                names[pid] = pathlib.Path(os.readlink(entry / "exe")).name
+                name = (entry / "comm").read_text().strip()
+                exe = pathlib.Path(os.readlink(entry / "exe")).name
+                names[pid] = name if name == "longwire-guard" else exe  # a link's program, too
                 if mark in (entry / "environ").read_bytes().split(b"\0"):
                     ours.add(pid)
             except OSError:

@@ -109,6 +109,8 @@ class LinkEndsTest(unittest.TestCase):
         link.chmod(0o755)
         program = train(self.longwire, 60, LONGWIRE_LINK=link)
         link.unlink()
+        for guard in self.longwire.processes()["longwire-guard"]:
+            os.kill(guard, signal.SIGKILL)
         kill_links(self.longwire)
         out, err = program.communicate(timeout=60)
         self.assertEqual(3, program.returncode, (out, err))

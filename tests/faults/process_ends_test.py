@@ -95,21 +95,40 @@ class ProcessEndsTest(unittest.TestCase):
             os.kill(pid, signal.SIGTERM)
         self.expect_right(self.victim, self.same_link, self.other)
 
-    def test_link_and_its_program(self):
-        """What they held is free for the next program, long before the grace is over."""
-        programs = [self.victim, self.same_link]
+    def kill_programs_of_the_link(self, *more):
+        """The link, which is stopped meanwhile, says nothing of it."""
         for pid in self.pids("link"):
-            os.kill(pid, signal.SIGSTOP)  # nothing says anything any more
-        for program in programs:
+            os.kill(pid, signal.SIGSTOP)
+        for program in self.victim, self.same_link:
             program.kill()
             program.communicate()
-        for pid in self.pids("link"):
-            os.kill(pid, signal.SIGKILL)
+        for name in *more, "link":
+            for pid in self.pids(name):
+                os.kill(pid, signal.SIGKILL)
+
+    def test_link_and_its_program(self):
+        """What they held is free at once, long before the grace is over."""
+        self.kill_programs_of_the_link()
+        server.wait_for(lambda: len(self.longwire.status()["sessions"]) < 2, 2, "the sessions' end")
+        self.expect_right(self.other)
+        self.assertIn("its program and its link have ended", self.longwire.log.read_text())
+        server.wait_for(lambda: not self.pids("link") and not self.pids("guard"), 15,
+                        "the end of the link that came for that")
+
+    def test_link_guard_and_program(self):
+        self.kill_programs_of_the_link("guard")
         self.expect_right(self.other)
         self.assertEqual(2, len(self.longwire.status()["sessions"]))
         self.assertEqual(0, self.longwire.run("vector_add.static").code)
         server.wait_for(lambda: not self.longwire.status()["sessions"], 1, "the sessions' end")
         self.assertIn("its program and its link have ended", self.longwire.log.read_text())
+
+    def test_guard(self):
+        for number in signal.SIGSTOP, signal.SIGTERM, signal.SIGKILL:
+            for pid in self.pids("guard"):
+                os.kill(pid, number)
+        self.expect_right(self.victim, self.same_link, self.other)
+        self.assertEqual(0, self.longwire.run("vector_add.static").code)
 
     def test_worker(self):
         self.stop_for_a_while(self.worker_of(self.victim))

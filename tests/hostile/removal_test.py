@@ -280,7 +280,28 @@ class AdministratorTest(Removal):
         self.expect_refusal("victim", "the server takes no new sessions: its administrator")
         self.assertIsNone(self.neighbour.poll())
         self.assertIn("draining: no new sessions", self.longwire.cli("status").out)
+        self.restart()
+        self.expect_refusal("victim", "the server takes no new sessions: its administrator")
+        self.assertIn("was said to an earlier longwired and holds", self.longwire.log.read_text())
         self.admin("drain", "--off")
+        self.restart()
+        self.expect_neighbour()
+
+    def restart(self):
+        self.longwire.end_daemon()
+        self.longwire.start_daemon()
+
+    def test_what_is_withdrawn_but_cannot_be_kept(self):
+        kept = self.longwire.runtime / "warden.withdrawn"
+        kept.with_name(kept.name + ".new").mkdir()
+        self.assertIn("a restart of longwired forgets it", self.admin("cordon", "1"))
+        kept.with_name(kept.name + ".new").rmdir()
+        kept.write_text("device one\n")
+        self.restart()
+        self.assertIn("a line that is not understood: 'device one'", self.longwire.log.read_text())
+        self.expect_refusal("victim", "the server takes no new sessions: its administrator")
+        self.admin("drain", "--off")
+        self.assertEqual("", kept.read_text())
         self.expect_neighbour()
 
     def test_cordon(self):
@@ -292,6 +313,7 @@ class AdministratorTest(Removal):
         devices = [seat.get("device", 0) for one in self.longwire.status_as("operator")["sessions"]
                    if one["tenant"] == "victim" for seat in one["seats"]]
         self.assertEqual([1, 1], devices)
+        self.restart()
         self.admin("cordon", "1")
         self.expect_refusal("victim", "lets no new sessions onto device 0, 1")
         self.assertIn("no device 7", self.admin("cordon", "7", code=1))

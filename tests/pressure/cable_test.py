@@ -3,7 +3,8 @@
 like a training loop's goes over it: every step's result is compared, every launch is counted on
 the device, so nothing may be lost, doubled or changed.
 
-cable_test.py [--seconds N] [--cuts N] [--longest SECONDS] [--resets N] [--kills LIST] [--seed N]
+cable_test.py [--seconds N] [--cuts N] [--longest SECONDS] [--resets N]
+              [--destroys N] [--kills LIST] [--seed N]
 
 LIST: how often each process is killed in between, as link=2,daemon=2,keeper=1. Needs root.
 """
@@ -88,13 +89,21 @@ class CableServer(server.Server):
                 stderr=log)
 
     def answers(self):
-        return os.path.exists(self.door)
+        return self.listens_locally()
 
     def begin(self, seconds, address):
         words = self.command(self.program("counted_training.static"), seconds, server=address)
         return subprocess.Popen(self.cable.client_end(*words), env=self.environment(),
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, text=True)
+
+    def destroy(self, end, between):
+        """The kernel closes one end's connections: of the link, or of the daemon."""
+        if end == "client":
+            words = self.cable.client_end("ss", "-K", "dport", "=", between.address.split(":")[1])
+        else:
+            words = self.cable.server_end("ss", "-K", "sport", "=", str(self.port))
+        subprocess.run(words, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def kill(self, which):
         """Kills all processes of a kind, and starts those anew that nothing of ours starts."""
@@ -113,6 +122,7 @@ def events_of(options, chance):
               for _ in range(options.cuts)]
     events = [(what, min(max(seconds, 0.1), options.longest)) for what, seconds in events]
     events += [("reset", 0)] * options.resets
+    events += [("destroy", end) for end in ("client", "server")] * options.destroys
     for kill in filter(None, options.kills.split(",")):
         which, _, times = kill.partition("=")
         events += [("kill", which)] * int(times or 1)
@@ -129,6 +139,8 @@ def disturb(events, pause, cable, longwire, between, over):
             cable.pull(argument)
         elif what == "reset":
             between.cut_all(reset=True)
+        elif what == "destroy":
+            longwire.destroy(argument, between)
         else:
             longwire.kill(argument)
 
@@ -167,6 +179,7 @@ def main():
     parser.add_argument("--cuts", type=int, default=3)
     parser.add_argument("--longest", type=float, default=1)
     parser.add_argument("--resets", type=int, default=3)
+    parser.add_argument("--destroys", type=int, default=1, help="at each end")
     parser.add_argument("--kills", default="")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     options = parser.parse_args()

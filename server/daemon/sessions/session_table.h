@@ -125,6 +125,7 @@ class SessionTable {
   bool MakeTokens(ServerSession& session, std::vector<transport::Token>* tokens);
   void Describe(const ServerSession& session, wire::OpenReply* reply);
   void TakeOver();
+  void TakeOverWithdrawn();
   bool TakeOver(TakenSession taken);
   void TakeEnd(const TakenSession& taken);
   void OnWorkerDied(const warden::WorkerDied& died);

@@ -4,6 +4,7 @@
 #include "link/transport/codes.h"
 #include "link/transport/log.h"
 #include "server/config/config.h"
+#include "server/daemon/access/withdrawn.h"
 #include "server/daemon/sessions/session_record.h"
 #include "server/daemon/sessions/session_table.h"
 #include "server/daemon/sessions/terms.h"
@@ -84,7 +85,24 @@ void SessionTable::Keep(const ServerSession& session, int client) {
   warden_->Keep({session.id(), Encode(record)}, descriptors);
 }
 
+void SessionTable::TakeOverWithdrawn() {
+  std::string sentence;
+  auto withdrawn = ReadWithdrawn(WithdrawnPath(live_.Get()->warden()), &sentence);
+  if (!withdrawn) {
+    // Better that an operator is asked than that work comes to what may be broken.
+    Log(LogLevel::kError, sentence + "; no new sessions until longwire admin drain --off");
+    withdrawn.emplace().server = true;
+  }
+  for (int32_t device : withdrawn->devices) placements_.Cordon(device, true);
+  SetDraining(withdrawn->server);
+  if (*withdrawn == Withdrawn()) return;
+  Log(LogLevel::kWarning,
+      "longwire admin drain or cordon was said to an earlier longwired and holds; longwire status "
+      "shows what of, and --off takes it back");
+}
+
 void SessionTable::TakeOver() {
+  TakeOverWithdrawn();
   size_t taken = 0;
   uint64_t last = 0;
   while (auto one = warden_->Take(last)) {
