@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,7 +11,6 @@
 #include <sstream>
 #include <vector>
 
-#include "base/poll_set.h"
 #include "base/read_write.h"
 #include "base/start_thread.h"
 #include "link/transport/grpc_stream.h"
@@ -181,22 +179,22 @@ void Leftovers::EndAll(ServerConnection& servers, pid_t opening) const {
   }
 }
 
-Leftovers::Sweep::Sweep(const Leftovers& leftovers, ServerConnection& servers)
-    : ends_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+Leftovers::Sweep::Sweep(const Leftovers& leftovers, ServerConnection& servers) {
   // Without a thread the next link that opens a session does it.
   static_cast<void>(base::StartThread(&thread_, [&] { Run(leftovers, servers); }));
 }
 
 Leftovers::Sweep::~Sweep() {
-  eventfd_write(ends_.get(), 1);
+  ends_.store(true);
   if (thread_.joinable()) thread_.join();
 }
 
 void Leftovers::Sweep::Run(const Leftovers& leftovers, ServerConnection& servers) {
   const auto end = Clock::now() + kSweepTime;
-  do {
+  while (!ends_.load() && Clock::now() < end) {
     leftovers.EndAll(servers, 0);
-  } while (base::PollOne(ends_.get(), POLLIN, kSweepPause) == 0 && Clock::now() < end);
+    std::this_thread::sleep_for(kSweepPause);
+  }
 }
 
 }  // namespace longwire::link

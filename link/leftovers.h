@@ -6,6 +6,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,7 +14,6 @@
 
 #include "link/server_connection.h"
 #include "link/transport/frame.h"
-#include "wire/descriptors.h"
 
 namespace longwire::link {
 
@@ -67,7 +67,7 @@ class Leftovers {
 
    private:
     void Run(const Leftovers& leftovers, ServerConnection& servers);
-    wire::Descriptor ends_;  // an eventfd
+    std::atomic<bool> ends_{false};
     std::thread thread_;
   };
 

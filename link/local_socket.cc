@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/eventfd.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -24,6 +25,17 @@ using transport::LogLevel;
 // Of one user at a time; each takes two threads and the addresses of four rings.
 constexpr size_t kMaxSessions = 1024;
 constexpr std::chrono::milliseconds kPause{10};  // while the system is out of descriptors
+
+// What one more session takes, and those that open at the same moment. gRPC crashes without.
+constexpr rlim_t kLeastSpare = 16, kSpareLimit = 64, kSpareShare = 8;
+
+// The kernel gives the lowest free number, so `newest` says how many are in use.
+bool HasDescriptorsBeside(int newest) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return true;
+  const rlim_t spare = std::clamp(limit.rlim_cur / kSpareShare, kLeastSpare, kSpareLimit);
+  return static_cast<rlim_t>(newest) + spare <= limit.rlim_cur;
+}
 
 // Held while the socket is opened or closed, so that two links never have the same one.
 wire::Descriptor LockSocket(const std::string& path) {
@@ -61,6 +73,7 @@ void LocalSocket::Accept() {
   while (true) {
     wire::Descriptor socket = wire::AcceptLocal(listener_.get());
     if (!socket.valid()) return errno == EMFILE || errno == ENFILE ? RefuseOne(errno) : void();
+    const bool enough = HasDescriptorsBeside(socket.get());
     if (!wire::PeerIsAllowed(socket.get(), geteuid())) {
       Log(LogLevel::kWarning, "a program of another user was refused");
       continue;
@@ -69,6 +82,10 @@ void LocalSocket::Accept() {
       LinkSession(std::move(socket), servers_, leftovers_)
           .Reject("longwire-link serves " + std::to_string(kMaxSessions) +
                   " programs already, the most that one does");
+      continue;
+    }
+    if (!enough) {
+      Refuse(std::move(socket), EMFILE);
       continue;
     }
     Entry& entry = sessions_.emplace_back();
@@ -85,13 +102,17 @@ void LocalSocket::Accept() {
   }
 }
 
+void LocalSocket::Refuse(wire::Descriptor socket, int error) {
+  LinkSession(std::move(socket), servers_, leftovers_)
+      .Reject("longwire-link cannot serve one more program: " + base::Reason(error));
+}
+
 // A program that waits gets the reason, by the descriptor that is kept for that.
 void LocalSocket::RefuseOne(int error) {
   spare_.Reset();
   wire::Descriptor socket = wire::AcceptLocal(listener_.get());
   if (socket.valid()) {
-    LinkSession(std::move(socket), servers_, leftovers_)
-        .Reject("longwire-link cannot serve one more program: " + base::Reason(error));
+    Refuse(std::move(socket), error);
   } else {
     std::this_thread::sleep_for(kPause);
   }

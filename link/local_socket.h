@@ -37,6 +37,7 @@ class LocalSocket {
   static std::string FolderOf(const Options& options);
   static std::string OwnerOf(const Options& options);
   void Accept();
+  void Refuse(wire::Descriptor socket, int error);
   void RefuseOne(int error);
   // How long until the socket closes because no program came; negative: no limit.
   std::chrono::milliseconds Patience(std::chrono::steady_clock::time_point idle_since) const;

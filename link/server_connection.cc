@@ -122,6 +122,7 @@ bool WaitUntilReady(const ServerChannel& server, Clock::time_point deadline, std
                     const std::atomic<bool>* given_up) {
   base::AssertNoRankedLockHeld();
   auto started = Clock::now();
+  auto patience = kRefusedPatience;
   while (given_up == nullptr || !given_up->load()) {
     grpc_connectivity_state state = server.channel->GetState(true);
     if (state == GRPC_CHANNEL_READY) return true;
@@ -132,10 +133,10 @@ bool WaitUntilReady(const ServerChannel& server, Clock::time_point deadline, std
                                      std::min(left, kDiagnosisPatience));
       *sentence = found.sentence;
       if (!sentence->empty() && !found.passing) return false;
+      if (found.passing) patience = kBusyPatience;
     }
     auto now = Clock::now();
-    bool refused = state == GRPC_CHANNEL_TRANSIENT_FAILURE &&
-                   now - started > (found.passing ? kBusyPatience : kRefusedPatience);
+    bool refused = state == GRPC_CHANNEL_TRANSIENT_FAILURE && now - started > patience;
     if (refused || now >= deadline) {
       if (sentence == nullptr) return false;
       if (!found.passing) *sentence = WhyNotReady(server, state, now - started);

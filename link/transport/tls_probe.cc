@@ -45,7 +45,7 @@ class Probe {
     socket_ = ConnectTcp(server_, deadline_);
     if (!socket_.valid() || !Prepare()) return {};
     bool shaken = Drive([this] { return SSL_connect(ssl_); });
-    if (material_ == nullptr) return {shaken || IsAlert() ? WantsTls() : ""};
+    if (material_ == nullptr) return {shaken || (IsAlert() && !IsNoTls()) ? WantsTls() : ""};
     if (!shaken) return BIO_number_read(SSL_get_rbio(ssl_)) == 0 ? WhySilent() : WhyNoHandshake();
     // In TLS 1.3 the client's handshake completes before the server has checked its certificate. A
     // server that accepts it sends first; one that does not closes.
@@ -105,6 +105,11 @@ class Probe {
   // OpenSSL's error codes of received alerts start here.
   static bool IsAlert() { return ERR_GET_REASON(ERR_peek_error()) > SSL_AD_REASON_OFFSET; }
 
+  // By this alert a Longwire server says that it has no TLS (server/daemon/listener.cc).
+  static bool IsNoTls() {
+    return ERR_GET_REASON(ERR_peek_error()) == SSL_R_TLSV1_ALERT_PROTOCOL_VERSION;
+  }
+
   std::string WantsTls() const {
     return text_ +
            " wants TLS, but this client has no certificate; ask its administrator for one "
@@ -123,9 +128,8 @@ class Probe {
   TlsDiagnosis WhyNoHandshake() const {
     if (verify_error_ != X509_V_OK) return {WhyNotTrusted()};
     if (timed_out_) return {};
-    // A Longwire server without TLS says so by the alert, other ones answer with something else.
-    int reason = ERR_GET_REASON(ERR_peek_error());
-    if (IsAlert() && reason != SSL_R_TLSV1_ALERT_PROTOCOL_VERSION) return {WhyRefused()};
+    // Other servers without TLS answer with something else.
+    if (IsAlert() && !IsNoTls()) return {WhyRefused()};
     return {text_ + " speaks no TLS 1.3, but this client has a certificate (" +
             material_->files.certificate +
             "); set tls in the server's configuration, or LONGWIRE_CERT=none here to connect "

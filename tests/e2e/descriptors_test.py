@@ -127,11 +127,10 @@ class ClosedServer(server.Server):
         super().__init__()
         self.closed = closed
 
+    def start_warden(self):
+        pass
+
     def _start(self, name, *arguments):
-        if name == "longwire-warden":
-            self.warden_socket.touch()
-            return
-        self.warden_socket.unlink(missing_ok=True)
         command = with_closed(self.closed, [self.dist / "bin" / name, *arguments])
         with open(self.log, "a") as log:
             self.children[name] = subprocess.Popen(

@@ -108,12 +108,7 @@ class Server:
         self.port = free_port()
         self.address = f"127.0.0.1:{self.port}"
         try:
-            self._start("longwire-warden", "--socket", self.warden_socket,
-                    "--driver", self.driver,
-                        "--warm-workers", str(self.warm_workers),
-                        "--compile-cache", self.runtime / "cache" / "compiled")
-            wait_for(lambda: self.listens("longwire-warden", self.warden_socket), 20,
-                     "the warden's socket")
+            self.start_warden()
             self.start_daemon()
         except BaseException:
             print(self.log_tail())
@@ -133,6 +128,13 @@ class Server:
                 except ProcessLookupError:
                     pass
         self.folder.cleanup()
+
+    def start_warden(self):
+        self._start("longwire-warden", "--socket", self.warden_socket, "--driver", self.driver,
+                    "--warm-workers", str(self.warm_workers),
+                    "--compile-cache", self.runtime / "cache" / "compiled")
+        wait_for(lambda: self.accepts("longwire-warden", self.warden_socket), 20,
+                 "the warden's socket")
 
     def start_daemon(self):
         self._start("longwired", "--config", self.config_file, "--listen", self.address,
@@ -164,13 +166,13 @@ class Server:
             socket.create_connection(("127.0.0.1", self.port), 0.2).close()
         except OSError:
             return False
-        return self.listens_locally()
+        return self.accepts_locally()
 
-    def listens_locally(self):
-        return all(self.listens("longwired", path)
+    def accepts_locally(self):
+        return all(self.accepts("longwired", path)
                    for path in (self.door, self.runtime / "control"))
 
-    def listens(self, name, path):
+    def accepts(self, name, path):
         """Whether the process does at this unix socket, whose file is there before."""
         table = pathlib.Path(f"/proc/{self.children[name].pid}/net/unix").read_text()
         for line in table.splitlines()[1:]:

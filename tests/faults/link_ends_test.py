@@ -128,6 +128,21 @@ class LinkEndsTest(unittest.TestCase):
         server.wait_for(self.longwire.is_unused, 1, "the session's end")
         self.assertLess(time.monotonic() - killed, GRACE)
 
+    def test_a_server_that_takes_no_connections_for_a_moment(self):
+        """It closes them without a word, as one does at which too many wait."""
+        with keys_server.KeysServer() as longwire:
+            wire = relay.Relay(longwire.port)
+            self.addCleanup(wire.close)
+            target, wire.target = wire.target, ("127.0.0.1", server.free_port())
+            program = longwire.program("vector_add.static")
+            _, err = longwire.popen("alpha", program, to=wire.address).communicate(timeout=60)
+            self.assertIn(f"{wire.address} closed the connection before TLS began", err)
+            waiting = longwire.popen("alpha", program, to=wire.address)
+            time.sleep(1)
+            wire.target = target
+            out, err = waiting.communicate(timeout=60)
+            self.assertEqual((0, ""), (waiting.returncode, err), out)
+
     def test_with_certificates(self):
         with keys_server.KeysServer() as longwire:
             program = longwire.popen("alpha", longwire.program("counted_training.static"), "3")

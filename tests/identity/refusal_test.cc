@@ -36,16 +36,6 @@ class RefusalTest : public DaemonTest {
     transport::InspectReply reply;
     EXPECT_FALSE(Inspect(Connect(files), &reply).ok());
   }
-  // A connection to the daemon that has sent nothing yet.
-  wire::Descriptor SilentConnection() const {
-    wire::Descriptor made(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_in to{};
-    to.sin_family = AF_INET;
-    to.sin_port = htons(port_);
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    EXPECT_EQ(connect(made.get(), reinterpret_cast<sockaddr*>(&to), sizeof(to)), 0);
-    return made;
-  }
   Said Client(const std::string& arguments) {
     return Shell("timeout 20 openssl s_client </dev/null -connect " + address_ + " -alpn h2 " +
                  "-CAfile " + authority_.certificate() + " " + arguments);
@@ -166,20 +156,6 @@ TEST_F(RefusalTest, AClientWithACertificateAtAServerWithoutTls) {
   EXPECT_EQ(ThroughLink({}), "");
 }
 
-TEST_F(RefusalTest, AServerThatTakesNoMoreConnectionsForAMoment) {
-  StartDaemon(authority_.Server({"127.0.0.1"}),
-              std::string(kTenants) + "admission: {waiting: 3, opening_time: 1min}\n");
-  std::vector<wire::Descriptor> silent;
-  for (int i = 0; i < 3; ++i) silent.push_back(SilentConnection());
-  EXPECT_THAT(ThroughLink(alice_), HasSubstr(address_ + " closed the connection before TLS began"));
-  std::thread ends([&silent] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(500));
-    silent.clear();
-  });
-  EXPECT_EQ(ThroughLink(alice_), "");
-  ends.join();
-}
-
 TEST_F(RefusalTest, OnlyTls13) {
   StartWithTls();
   std::string papers = "-cert " + alice_.certificate + " -key " + alice_.key;
@@ -209,7 +185,12 @@ TEST_F(RefusalTest, KeysThatOthersCanRead) {
 TEST_F(RefusalTest, StrangersDoNotFillTheLog) {
   StartWithTls();
   for (int i = 0; i < 200; ++i) {
-    wire::Descriptor stranger = SilentConnection();
+    wire::Descriptor stranger(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_port = htons(port_);
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    ASSERT_EQ(connect(stranger.get(), reinterpret_cast<sockaddr*>(&to), sizeof(to)), 0);
     ASSERT_GT(send(stranger.get(), "GET / HTTP/1.1\r\n\r\n", 18, MSG_NOSIGNAL), 0);
   }
   ExpectLogged("it began no TLS");

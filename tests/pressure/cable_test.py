@@ -89,7 +89,7 @@ class CableServer(server.Server):
                 stderr=log)
 
     def answers(self):
-        return self.listens_locally()
+        return self.accepts_locally()
 
     def begin(self, seconds, address):
         words = self.command(self.program("counted_training.static"), seconds, server=address)
