@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <optional>
 #include <sstream>
 
@@ -19,20 +20,12 @@
 namespace longwire::cli {
 namespace {
 
-constexpr const char* kHelp =
-    R"(longwire bench: what a server costs beside a GPU of this host.
-
-  longwire bench [OPTIONS] [--rounds N] [--json] [GROUP...]
-
-  GROUP        start, calls, copies or gemm (default: all)
-  --json       the figures for programs
-  --rounds N   times that each program runs on either side, in turn (default 5); the median of each
-               figure is shown, and the worst
-
-Runs the programs of lib/longwire/bench natively and through the server. Where this host has no GPU
-the native column stays empty. The exit status is 0 if all ran, 1 if one failed, 2 if this command
-was called wrongly.
-)";
+constexpr const char* kFooter =
+    "It runs the programs of lib/longwire/bench natively and through the server, in turn; the "
+    "median "
+    "of each figure is shown, and the worst. Where this host has no GPU the native column stays "
+    "empty.\n\n"
+    "The exit status is 0 if all ran, 1 if one failed, 2 if this command was called wrongly.";
 
 struct Figure {
   std::string name, unit;
@@ -60,47 +53,13 @@ struct Request {
   std::vector<std::string> groups;
 };
 
-Taken TakeRounds(const Arguments& arguments, size_t* i, int* rounds) {
-  std::string text;
-  Taken taken = TakeOption("bench", arguments, "--rounds", i, &text);
-  if (taken != Taken::kYes) return taken;
-  auto number = wire::ParseNumber(text, 1, kMaxRounds);
-  if (number) *rounds = static_cast<int>(*number);
-  if (number) return Taken::kYes;
-  std::fprintf(stderr, "longwire bench: --rounds expects a number from 1 to %d, found '%s'\n",
-               kMaxRounds, text.c_str());
-  return Taken::kBad;
-}
-
-// The exit status when the command ends here.
-std::optional<int> Parse(const Arguments& arguments, Request* request) {
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    const std::string& word = arguments[i];
-    Taken taken = TakeConnectionOption("bench", arguments, &i);
-    if (taken == Taken::kNo) taken = TakeRounds(arguments, &i, &request->rounds);
-    if (taken == Taken::kBad) return kUsageStatus;
-    if (taken == Taken::kYes) continue;
-    bool known =
-        std::ranges::any_of(Programs(), [&](auto& program) { return program.group == word; });
-    if (IsHelp(word)) {
-      PrintHelp(kHelp, Reach::kNetworkAndLocal);
-      return 0;
-    } else if (word == "--json") {
-      request->json = true;
-    } else if (known) {
-      request->groups.push_back(word);
-    } else {
-      std::fprintf(stderr, "longwire bench: unknown option '%s'. See longwire bench --help\n",
-                   word.c_str());
-      return kUsageStatus;
-    }
-  }
-  ServerOptions options;
-  FindServer(&options);
-  request->server = options.server;
-  if (!request->server.empty()) return std::nullopt;
-  std::fputs("longwire bench: no server; give --server HOST:PORT or set LONGWIRE_SERVER\n", stderr);
-  return kUsageStatus;
+void CheckGroup(const std::string& word) {
+  if (std::ranges::any_of(Programs(), [&](auto& program) { return program.group == word; })) return;
+  std::string known;
+  for (const Program& program : Programs())
+    known += (known.empty() ? "" : ", ") + std::string(program.group);
+  RefuseValue("unknown group '" + word + "', which is none of " + known +
+              "; see longwire bench --help");
 }
 
 // Runs the words and returns what they print; nullopt when they fail. `quiet`: without their
@@ -252,11 +211,11 @@ class Bencher {
   std::vector<Figure> figures_;
 };
 
-}  // namespace
-
-int Bench(const Arguments& arguments) {
-  Request request;
-  if (auto status = Parse(arguments, &request)) return *status;
+int Bench(const CLI::App& command, Request request) {
+  ServerOptions options;
+  for (const std::string& group : request.groups) CheckGroup(group);
+  if (!FindServer(command, &options)) return kUsageStatus;
+  request.server = options.server;
   // The native side may find our library by the user's own settings, but must not find a server:
   // empty wins over the file client.conf.
   setenv("LONGWIRE_SERVER", "", 1);
@@ -267,6 +226,23 @@ int Bench(const Arguments& arguments) {
     std::puts("\nThis host has no GPU of its own to compare with.");
   }
   return 0;
+}
+
+}  // namespace
+
+void AddBench(CommandLine& line) {
+  auto request = std::make_shared<Request>();
+  auto self = std::make_shared<CLI::App*>();
+  CLI::App& command = line.Add(nullptr, "bench", "what a server costs beside a GPU of this host",
+                               [=] { return Bench(**self, *request); });
+  *self = &command;
+  command.add_option("GROUP...", request->groups, "start, calls, copies or gemm (default: all)")
+      ->take_all();
+  AddNumber(command, "--rounds", 1, kMaxRounds, &request->rounds,
+            "times that each program runs on either side (default 5)");
+  command.add_flag("--json", request->json, "the figures for programs");
+  AddConnection(command, Reach::kNetworkAndLocal);
+  command.footer(kFooter);
 }
 
 }  // namespace longwire::cli

@@ -1,25 +1,22 @@
-// The commands of longwire. Each gets the arguments after its name and returns the exit status.
+// The commands of longwire. Each describes itself to the command line, with what it does.
 #pragma once
 
-#include <string>
-#include <vector>
+#include "cli/command_line/command_line.h"
 
 namespace longwire::cli {
 
-using Arguments = std::vector<std::string>;
-
-int Admin(const Arguments& arguments);
-int Bench(const Arguments& arguments);
-int Cert(const Arguments& arguments);
-int Invite(const Arguments& arguments);
-int Join(const Arguments& arguments);
-int Run(const Arguments& arguments);
-int Doctor(const Arguments& arguments);
-int Config(const Arguments& arguments);
-int Memory(const Arguments& arguments);
-int Status(const Arguments& arguments);
-int Trace(const Arguments& arguments);
-
-inline constexpr int kUsageStatus = 2;
+void AddAdmin(CommandLine& line);
+void AddBench(CommandLine& line);
+void AddCert(CommandLine& line);
+void AddCompletion(CommandLine& line);
+void AddConfig(CommandLine& line);
+void AddDoctor(CommandLine& line);
+void AddInvite(CommandLine& line);
+void AddJoin(CommandLine& line);
+void AddMemory(CommandLine& line);
+void AddRun(CommandLine& line);
+void AddStatus(CommandLine& line);
+void AddTrace(CommandLine& line);
+void AddVersion(CommandLine& line);
 
 }  // namespace longwire::cli

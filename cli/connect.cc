@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <utility>
 
 #include "base/reason.h"
 #include "wire/socket.h"
@@ -14,40 +13,36 @@ namespace {
 
 constexpr std::chrono::milliseconds kPatience{4000};
 
-constexpr const char* kServerHelp = R"(
-  --server LIST   the server, or several to be tried in this order (default: $LONGWIRE_SERVER)
-)";
-constexpr const char* kLocalHelp =
-    R"(                  or unix:PATH, the local socket of one on this host
-)";
-constexpr const char* kIdentityHelp = R"(  --cert FILE, --key FILE, --ca FILE
-                  this user's certificate, the private key to it, and the authority of the servers
-                  (default: $LONGWIRE_CERT, $LONGWIRE_KEY, $LONGWIRE_CA, else client.crt,
-                  client.key, ca.crt in ~/.config/longwire or /etc/longwire)
-)";
+constexpr const char* kServerHelp =
+    "the server, or several to be tried in this order (default: $LONGWIRE_SERVER)";
+constexpr const char* kLocalHelp = ", or unix:PATH, the local socket of one on this host";
+
+struct File {
+  const char* option;
+  const char* variable;
+  const char* help;
+};
+constexpr File kFiles[] = {
+    {"--cert", "LONGWIRE_CERT",
+     "this user's certificate (default: $LONGWIRE_CERT, else client.crt in ~/.config/longwire or "
+     "/etc/longwire); without one connections are not encrypted"},
+    {"--key", "LONGWIRE_KEY", "the private key to it (default: $LONGWIRE_KEY, else client.key)"},
+    {"--ca", "LONGWIRE_CA", "the authority of the servers (default: $LONGWIRE_CA, else ca.crt)"}};
 
 }  // namespace
 
-void PrintHelp(const char* help, Reach reach) {
-  std::fputs(help, stdout);
-  std::fputs(kServerHelp, stdout);
-  if (reach == Reach::kNetworkAndLocal) std::fputs(kLocalHelp, stdout);
-  std::fputs(kIdentityHelp, stdout);
-}
-
-Taken TakeConnectionOption(const char* command, const Arguments& arguments, size_t* i) {
-  static constexpr std::pair<const char*, const char*> kOptions[] = {
-      {"--server", "LONGWIRE_SERVER"},
-      {"--cert", "LONGWIRE_CERT"},
-      {"--key", "LONGWIRE_KEY"},
-      {"--ca", "LONGWIRE_CA"}};
-  for (const auto& [option, variable] : kOptions) {
-    std::string value;
-    Taken taken = TakeOption(command, arguments, option, i, &value);
-    if (taken == Taken::kYes) setenv(variable, value.c_str(), 1);
-    if (taken != Taken::kNo) return taken;
+void AddConnection(CLI::App& command, Reach reach) {
+  auto keep = [](const char* variable) {
+    return [variable](const std::string& value) { setenv(variable, value.c_str(), 1); };
+  };
+  std::string help = kServerHelp;
+  if (reach == Reach::kNetworkAndLocal) help += kLocalHelp;
+  command.add_option_function<std::string>("--server", keep("LONGWIRE_SERVER"), help)
+      ->type_name("LIST");
+  for (const File& file : kFiles) {
+    command.add_option_function<std::string>(file.option, keep(file.variable), file.help)
+        ->type_name("FILE");
   }
-  return Taken::kNo;
 }
 
 void FindServer(ServerOptions* options) {
@@ -56,28 +51,13 @@ void FindServer(ServerOptions* options) {
   options->identity = wire::FindIdentityFiles(settings);
 }
 
-bool ParseServerOptions(const char* command, const Arguments& arguments, const char* flag,
-                        bool* flag_given, ServerOptions* options, Server server) {
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    const std::string& name = arguments[i];
-    Taken taken = TakeConnectionOption(command, arguments, &i);
-    if (taken == Taken::kBad) return false;
-    if (taken == Taken::kYes) continue;
-    if (name == flag) {
-      *flag_given = true;
-    } else if (IsHelp(name)) {
-      options->help = true;
-      return true;
-    } else {
-      std::fprintf(stderr, "longwire %s: unknown option '%s'. See longwire %s --help\n", command,
-                   name.c_str(), command);
-      return false;
-    }
-  }
+bool FindServer(const CLI::App& command, ServerOptions* options) {
   FindServer(options);
-  if (!options->server.empty() || server == Server::kOptional) return true;
-  std::fprintf(stderr, "longwire %s: no server; give --server HOST:PORT or set LONGWIRE_SERVER\n",
-               command);
+  if (!options->server.empty()) return true;
+  const std::string path = PathOf(command);
+  std::fprintf(stderr,
+               "%s: no server; give --server HOST:PORT or set LONGWIRE_SERVER; see %s --help\n",
+               path.c_str(), path.c_str());
   return false;
 }
 

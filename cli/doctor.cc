@@ -1,4 +1,6 @@
 // longwire doctor: tests everything that a program needs, and prints a remedy for what fails.
+#include "cli/doctor.h"
+
 #include <unistd.h>
 
 #include <algorithm>
@@ -6,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 
 #include "cli/connect.h"
 #include "cli/explain.h"
@@ -22,23 +25,19 @@
 namespace longwire::cli {
 namespace {
 
-constexpr const char* kHelp =
-    R"(longwire doctor: finds out what works and what does not.
+constexpr const char* kFooter =
+    R"(It looks at this installation, connects, measures, opens a session and closes it again; then
+does what every program does, in a process with the same variables: loads the installed
+libcuda.so.1 and copies a few bytes to a device and back. Each problem comes with its remedy.
 
-  longwire doctor [OPTIONS] [--all]
   longwire doctor --explain FUNCTION...
   longwire doctor --explain [OPTIONS] -- PROGRAM [ARGUMENTS...]
 
-  --all       name every CUDA call that the server's driver lacks
-  --explain   what becomes of a driver function here; or runs a program and names what it used that
-              Longwire refuses, with the reasons
+With --explain it says what becomes of a driver function here; or runs a program and names what
+it used that Longwire refuses, with the reasons.
 
-Looks at this installation, connects, measures, opens a session and closes it again; then does what
-every program does, in a process with the same variables: loads the installed libcuda.so.1 and
-copies a few bytes to a device and back. Each problem comes with its remedy. The exit status is 0 if
-all is well, 1 if there is any problem, 2 if this command was called wrongly. With --explain it is
-0, 2 if there is no such function, or the program's own.
-)";
+The exit status is 0 if all is well, 1 if there is any problem, 2 if this command was called
+wrongly. With --explain it is 0, 2 if there is no such function, or the program's own.)";
 
 constexpr int kRoundTrips = 50;
 constexpr std::chrono::seconds kOpenPatience{60};
@@ -131,7 +130,7 @@ bool DescribeSession(const wire::OpenReply& reply, bool all_calls, Report* repor
   report->Note("the server's driver lacks " + std::to_string(reply.missing_calls.size()) +
                " calls; they are refused" + (all_calls ? ":" : " (--all names them)"));
   for (const std::string& name : reply.missing_calls) {
-    if (all_calls) std::printf("            %s\n", Printable(name).c_str());
+    if (all_calls) report->Note(Printable(name));
   }
   return !reply.devices.empty();
 }
@@ -225,11 +224,11 @@ bool CheckIdentity(const wire::IdentityFiles& files, Report* report) {
 }
 
 // True if the server would serve programs.
-bool CheckServer(const ServerOptions& options, Report* report) {
+bool CheckServer(const ServerOptions& options, bool all_calls, Report* report) {
   const std::string& name = options.server;
-  std::printf("server %s\n", name.c_str());
+  report->Title("server " + name);
   if (name.starts_with("unix:")) {
-    return CheckLocalSocket(name.substr(std::strlen("unix:")), options.all, report);
+    return CheckLocalSocket(name.substr(std::strlen("unix:")), all_calls, report);
   }
   if (!CheckIdentity(options.identity, report)) return false;
   std::string sentence;
@@ -243,40 +242,61 @@ bool CheckServer(const ServerOptions& options, Report* report) {
   }
   CheckDaemon(reply, report);
   CheckRoundTrip(*server, report);
-  return CheckSession(*server, options.all, report);
+  return CheckSession(*server, all_calls, report);
+}
+
+struct Wish {
+  bool all = false;
+  bool json = false;
+  bool explain = false;
+  Arguments names;    // of functions
+  Arguments program;  // with its arguments
+};
+
+int Doctor(const CLI::App& command, const Wish& wish) {
+  ServerOptions options;
+  if (wish.explain && wish.program.empty()) return ExplainNames(wish.names);
+  if (wish.explain) return ExplainProgram(wish.program);
+  if (!wish.names.empty() || !wish.program.empty()) {
+    std::fputs(
+        "longwire doctor: functions and programs go with --explain; see longwire doctor "
+        "--help\n",
+        stderr);
+    return kUsageStatus;
+  }
+  if (!FindServer(command, &options)) return kUsageStatus;
+  return Diagnose(options, wish.all, wish.json);
 }
 
 }  // namespace
 
-int Doctor(const Arguments& arguments) {
-  if (!arguments.empty() && arguments[0] == "--explain") {
-    Arguments what = {arguments.begin() + 1, arguments.end()};
-    // After -- the arguments are the program's.
-    if (std::any_of(what.begin(), std::find(what.begin(), what.end(), "--"), IsHelp)) {
-      PrintHelp(kHelp, Reach::kNetworkAndLocal);
-      return 0;
-    }
-    return Explain(what);
-  }
-  ServerOptions options;
-  if (!ParseServerOptions("doctor", arguments, "--all", &options.all, &options)) {
-    return kUsageStatus;
-  }
-  if (options.help) {
-    PrintHelp(kHelp, Reach::kNetworkAndLocal);
-    return 0;
-  }
+int Diagnose(const ServerOptions& options, bool all_calls, bool json) {
   transport::PrepareProcess();
-  Report report;
+  Report report(json);
   CheckInstallation(&report);
   // Without a session, a test program would only report the same problem.
-  if (CheckServer(options, &report)) TryProgram(options.server, &report);
-  if (report.problems() == 0) {
-    std::printf("all is well\n");
-  } else {
-    std::printf("%d problem%s\n", report.problems(), report.problems() == 1 ? "" : "s");
-  }
+  if (CheckServer(options, all_calls, &report)) TryProgram(options.server, &report);
+  report.End();
   return report.problems() == 0 ? 0 : 1;
+}
+
+void AddDoctor(CommandLine& line) {
+  auto wish = std::make_shared<Wish>();
+  auto self = std::make_shared<CLI::App*>();
+  CLI::App& command =
+      line.Add(nullptr, "doctor", "find out what works and what does not, with remedies",
+               [=] { return Doctor(**self, *wish); });
+  *self = &command;
+  command.add_option("FUNCTION...", wish->names, "with --explain: functions of the CUDA driver")
+      ->take_all();
+  command.add_flag("--all", wish->all, "name every CUDA call that the server's driver lacks");
+  command.add_flag("--explain", wish->explain,
+                   "what becomes of a driver function here, or what a program used that Longwire "
+                   "refuses");
+  command.add_flag("--json", wish->json, "the findings for programs");
+  AddConnection(command, Reach::kNetworkAndLocal);
+  line.TakesProgram(command, ProgramBegins::kBehindDashes, &wish->program);
+  command.footer(kFooter);
 }
 
 }  // namespace longwire::cli

@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "cli/program_notice.h"
+#include "cli/run.h"
 #include "client-shim/entry/interoperation_names.h"
 #include "longwire/call_ids.h"
 #include "wire/limits.h"
@@ -53,26 +54,6 @@ const char* Becomes(CallId id) {
     default:
       return "is refused with CUDA_ERROR_NOT_SUPPORTED (801)";
   }
-}
-
-int ExplainNames(const Arguments& names) {
-  int unknown = 0;
-  for (const std::string& name : names) {
-    std::optional<CallId> id = FindCall(name);
-    if (!id) {
-      ++unknown;
-      std::fprintf(
-          stderr,
-          "longwire doctor: '%s' is no function of the CUDA 13.0 driver; write -- before a "
-          "program\n",
-          name.c_str());
-      continue;
-    }
-    std::string reason = CallRefusal(*id);
-    std::printf("%s %s%s%s\n", name.c_str(), Becomes(*id), reason.empty() ? "" : ": ",
-                reason.c_str());
-  }
-  return unknown == 0 ? 0 : kUsageStatus;
 }
 
 // What the client's library said on the program's standard error.
@@ -152,7 +133,33 @@ void Listen(int descriptor, Listener* listener) {
   if (!rest.empty()) listener->Line(rest);
 }
 
-int ExplainProgram(const Arguments& arguments) {
+}  // namespace
+
+int ExplainNames(const Arguments& names) {
+  if (names.empty()) {
+    std::fputs("longwire doctor: --explain what? FUNCTION..., or [OPTIONS] -- PROGRAM\n", stderr);
+    return kUsageStatus;
+  }
+  int unknown = 0;
+  for (const std::string& name : names) {
+    std::optional<CallId> id = FindCall(name);
+    if (!id) {
+      ++unknown;
+      std::fprintf(
+          stderr,
+          "longwire doctor: '%s' is no function of the CUDA 13.0 driver; write -- before a "
+          "program\n",
+          name.c_str());
+      continue;
+    }
+    std::string reason = CallRefusal(*id);
+    std::printf("%s %s%s%s\n", name.c_str(), Becomes(*id), reason.empty() ? "" : ": ",
+                reason.c_str());
+  }
+  return unknown == 0 ? 0 : kUsageStatus;
+}
+
+int ExplainProgram(const Arguments& words) {
   int ends[2];
   pid_t child = -1;
   if (pipe(ends) == 0) child = fork();
@@ -165,7 +172,7 @@ int ExplainProgram(const Arguments& arguments) {
     close(ends[0]);
     close(ends[1]);
     setenv("LONGWIRE_LOG", "1", 1);
-    std::exit(Run(arguments));  // only if it could not be started
+    std::exit(RunProgram("run", words, ""));  // only if it could not be started
   }
   close(ends[1]);
   Listener listener;
@@ -175,17 +182,6 @@ int ExplainProgram(const Arguments& arguments) {
   }
   int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
   return listener.Report(code);
-}
-
-}  // namespace
-
-int Explain(const Arguments& arguments) {
-  if (arguments.empty()) {
-    std::fputs("longwire doctor: --explain what? FUNCTION..., or [OPTIONS] -- PROGRAM\n", stderr);
-    return kUsageStatus;
-  }
-  bool program = std::find(arguments.begin(), arguments.end(), "--") != arguments.end();
-  return program ? ExplainProgram(arguments) : ExplainNames(arguments);
 }
 
 }  // namespace longwire::cli

@@ -6,8 +6,9 @@
 
 namespace longwire::cli {
 
-// `arguments`: those after --explain. With names, the exit status is 0 if all are known; with a
-// program, it is the program's.
-int Explain(const Arguments& arguments);
+// The exit status: 0 if all functions are known, else that of wrong use.
+int ExplainNames(const Arguments& names);
+// Runs the program with its arguments; the exit status is its own.
+int ExplainProgram(const Arguments& words);
 
 }  // namespace longwire::cli

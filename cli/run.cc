@@ -1,4 +1,6 @@
 // longwire run: sets the environment in which a program finds our libcuda, and becomes the program.
+#include "cli/run.h"
+
 #include <unistd.h>
 
 #include <algorithm>
@@ -6,6 +8,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
+#include <memory>
 #include <optional>
 #include <sstream>
 #include <string_view>
@@ -19,54 +23,21 @@
 namespace longwire::cli {
 namespace {
 
-constexpr const char* kHelp =
-    R"(longwire run: runs a program with the CUDA devices of a server.
-
-  longwire run [OPTIONS] [--trace WHAT] [--] PROGRAM [ARGUMENTS...]
-
-  --trace calls         one line on standard error for each CUDA call, with its result
-  --trace allocations   one for each piece of device memory that is allocated or freed, with its
-                        size and what the program has in all
-  --trace summary       counts of calls and waits when it ends; several with commas between
-
-The program is not changed. It finds Longwire's libcuda.so.1 and libnvidia-ml.so.1 by
+constexpr const char* kFooter =
+    R"(The program is not changed. It finds Longwire's libcuda.so.1 and libnvidia-ml.so.1 by
 LD_LIBRARY_PATH; where that will not lead it there (an RPATH with another libcuda.so.1, setuid,
-statically linked), a line on standard error says so before it starts. The exit status is the
-program's own; 126 if it cannot be executed, 127 if there is no such program, 1 if Longwire's
-library is not there, 2 if this command was called wrongly.
-)";
+statically linked), a line on standard error says so before it starts.
 
-constexpr const char* kTraceHelp =
-    R"(longwire trace: as longwire run, and tells on standard error what the program does.
+The exit status is the program's own; 126 if it cannot be executed, 127 if there is no such
+program, 1 if Longwire's library is not there, 2 if this command was called wrongly.)";
 
-  longwire trace [OPTIONS] --calls | --allocations | --summary [--] PROGRAM [ARGUMENTS...]
-
-  --calls         a line for each CUDA call, with its result
-  --allocations   a line for each piece of device memory that is allocated or freed, with its size
-                  and what the program has in all
-  --summary       counts of calls and waits when it ends
-
-The exit status is as that of longwire run.
-)";
+constexpr const char* kTraceFooter = "The exit status is as that of longwire run.";
 
 constexpr std::string_view kTraced[] = {"calls", "allocations", "summary"};
 
 // Exit statuses as the shell has them.
 constexpr int kCannotExecute = 126;
 constexpr int kNotFound = 127;
-
-struct Request {
-  const char* command = "";  // run or trace
-  std::string server;
-  std::string trace;
-  size_t program = 0;  // index of the program among the arguments
-};
-
-int Refuse(const Request& request, const std::string& what) {
-  std::fprintf(stderr, "longwire %s: %s longwire %s --help\n", request.command, what.c_str(),
-               request.command);
-  return kUsageStatus;
-}
 
 // The first word of the list that means nothing to the client's library.
 std::optional<std::string> UnknownTrace(const std::string& list) {
@@ -77,97 +48,118 @@ std::optional<std::string> UnknownTrace(const std::string& list) {
   return list.empty() ? std::optional<std::string>(list) : std::nullopt;
 }
 
-// One option of the command's own or a connection's; the exit status when the command ends here.
-std::optional<int> TakeArgument(const Arguments& arguments, size_t* i, Request* request) {
-  const std::string& name = arguments[*i];
-  bool traces = request->command == std::string_view("trace");
-  Taken taken = TakeConnectionOption(request->command, arguments, i);
-  if (taken == Taken::kNo && !traces) {
-    taken = TakeOption(request->command, arguments, "--trace", i, &request->trace);
-    auto unknown = taken == Taken::kYes ? UnknownTrace(request->trace) : std::nullopt;
-    if (unknown) {
-      return Refuse(*request, "--trace names '" + *unknown +
-                                  "', which is none of calls, allocations, summary; see");
-    }
-  }
-  if (taken == Taken::kBad) return kUsageStatus;
-  if (taken == Taken::kYes) return std::nullopt;
-  if (IsHelp(name)) {
-    PrintHelp(traces ? kTraceHelp : kHelp, Reach::kNetworkAndLocal);
-    return 0;
-  }
-  if (!traces || !name.starts_with("--") || std::ranges::count(kTraced, name.substr(2)) == 0) {
-    return Refuse(*request, "unknown option '" + name + "'. See");
-  }
-  request->trace += (request->trace.empty() ? "" : ",") + name.substr(2);
-  return std::nullopt;
+int Refuse(const std::string& command, const std::string& what) {
+  std::fprintf(stderr, "longwire %s: %s longwire %s --help\n", command.c_str(), what.c_str(),
+               command.c_str());
+  return kUsageStatus;
 }
 
-// The exit status when the program cannot be run.
-std::optional<int> Parse(const Arguments& arguments, Request* request) {
-  size_t i = 0;
-  for (; i < arguments.size() && arguments[i].starts_with("-"); ++i) {
-    if (arguments[i] == "--") {
-      ++i;
-      break;
-    }
-    if (auto status = TakeArgument(arguments, &i, request)) return status;
+// The server's address, or the exit status when there is none that could be.
+std::optional<int> FindAddress(const std::string& command, std::string* server) {
+  *server = wire::ClientSettings().Value("LONGWIRE_SERVER");
+  if (server->empty()) {
+    return Refuse(command, "no server; give --server HOST:PORT or set LONGWIRE_SERVER; see");
   }
-  request->program = i;
-  request->server = wire::ClientSettings().Value("LONGWIRE_SERVER");
-  if (request->command == std::string_view("trace") && request->trace.empty()) {
-    return Refuse(*request, "of what? See");
-  }
-  if (i >= arguments.size()) return Refuse(*request, "no program given; see");
-  if (!request->server.empty()) return std::nullopt;
-  return Refuse(*request, "no server; give --server HOST:PORT or set LONGWIRE_SERVER; see");
-}
-
-bool CheckServer(const Request& request) {
   std::string problem;
-  if (request.server.starts_with("unix:")) return true;
-  if (transport::ParseAddresses(request.server, &problem)) return true;
-  std::fprintf(stderr, "longwire %s: %s\n", request.command, problem.c_str());
-  return false;
+  if (server->starts_with("unix:")) return std::nullopt;
+  if (transport::ParseAddresses(*server, &problem)) return std::nullopt;
+  std::fprintf(stderr, "longwire %s: %s\n", command.c_str(), problem.c_str());
+  return kUsageStatus;
 }
 
-int RunProgram(const char* name, const Arguments& arguments) {
-  Request request;
-  request.command = name;
-  if (auto status = Parse(arguments, &request)) return *status;
-  if (!CheckServer(request)) return kUsageStatus;
-  std::string library = LibraryFolder();
-  if (library.empty()) {
-    std::fprintf(stderr,
-                 "longwire %s: there is no libcuda.so.1 in %s/../lib/longwire; the installation "
-                 "is not complete\n",
-                 request.command, daemon::ProgramFolder().c_str());
-    return 1;
-  }
-  for (const auto& [variable, value] : ProgramVariables(request.server, library)) {
-    setenv(variable.c_str(), value.c_str(), 1);
-  }
-  if (!request.trace.empty()) setenv("LONGWIRE_TRACE", request.trace.c_str(), 1);
-  std::string notice = NoticeAbout(arguments[request.program], library);
-  if (!notice.empty()) {
-    std::fprintf(stderr, "longwire %s: %s%s\n", request.command, kNotice, notice.c_str());
-  }
-
+int Execute(const std::string& name, const Arguments& words) {
   std::vector<char*> command;
-  for (size_t i = request.program; i < arguments.size(); ++i) {
-    command.push_back(const_cast<char*>(arguments[i].c_str()));
-  }
+  for (const std::string& word : words) command.push_back(const_cast<char*>(word.c_str()));
   command.push_back(nullptr);
   execvp(command[0], command.data());
   int error = errno;
-  std::fprintf(stderr, "longwire %s: %s: %s\n", request.command, command[0], std::strerror(error));
+  std::fprintf(stderr, "longwire %s: %s: %s\n", name.c_str(), command[0], std::strerror(error));
   return error == ENOENT ? kNotFound : kCannotExecute;
+}
+
+struct Traced {
+  bool calls = false;
+  bool allocations = false;
+  bool summary = false;
+};
+
+int Trace(const Traced& traced, const Arguments& words) {
+  std::string list;
+  const bool wanted[] = {traced.calls, traced.allocations, traced.summary};
+  for (size_t i = 0; i < std::size(kTraced); ++i) {
+    if (wanted[i]) list += (list.empty() ? "" : ",") + std::string(kTraced[i]);
+  }
+  return list.empty() ? Refuse("trace", "of what? See") : RunProgram("trace", words, list);
+}
+
+void AddProgram(CommandLine& line, CLI::App& command, Arguments* words) {
+  AddConnection(command, Reach::kNetworkAndLocal);
+  command.add_option("PROGRAM...", *words, "the program and its arguments, also behind --")
+      ->take_all();
+  line.TakesProgram(command, ProgramBegins::kAtFirstWord, words);
 }
 
 }  // namespace
 
-int Run(const Arguments& arguments) { return RunProgram("run", arguments); }
+int RunProgram(const std::string& command, const Arguments& words, const std::string& trace) {
+  if (words.empty()) return Refuse(command, "no program given; see");
+  std::string server;
+  if (auto status = FindAddress(command, &server)) return *status;
+  std::string library = LibraryFolder();
+  if (library.empty()) {
+    std::fprintf(stderr,
+                 "longwire %s: there is no libcuda.so.1 in %s/../lib/longwire; the installation "
+                 "is not complete: install longwire-client\n",
+                 command.c_str(), daemon::ProgramFolder().c_str());
+    return 1;
+  }
+  for (const auto& [variable, value] : ProgramVariables(server, library)) {
+    setenv(variable.c_str(), value.c_str(), 1);
+  }
+  if (!trace.empty()) setenv("LONGWIRE_TRACE", trace.c_str(), 1);
+  std::string notice = NoticeAbout(words[0], library);
+  if (!notice.empty()) {
+    std::fprintf(stderr, "longwire %s: %s%s\n", command.c_str(), kNotice, notice.c_str());
+  }
+  return Execute(command, words);
+}
 
-int Trace(const Arguments& arguments) { return RunProgram("trace", arguments); }
+void AddRun(CommandLine& line) {
+  auto words = std::make_shared<Arguments>();
+  auto trace = std::make_shared<std::string>();
+  CLI::App& command = line.Add(nullptr, "run", "run a program with the CUDA devices of a server",
+                               [=] { return RunProgram("run", *words, *trace); });
+  auto take = [trace](const std::string& list) {
+    if (auto unknown = UnknownTrace(list)) {
+      RefuseValue("--trace names '" + *unknown +
+                  "', which is none of calls, allocations, summary; see longwire run --help");
+    }
+    *trace = list;
+  };
+  command
+      .add_option_function<std::string>(
+          "--trace", take,
+          "tell on standard error what the program does; several with commas between: calls (a "
+          "line for each CUDA call, with its result), allocations (a line for each piece of device "
+          "memory that is allocated or freed, with its size and what the program has in all), "
+          "summary (counts of calls and waits when it ends)")
+      ->type_name("WHAT");
+  AddProgram(line, command, words.get());
+  command.footer(kFooter);
+}
+
+void AddTrace(CommandLine& line) {
+  auto words = std::make_shared<Arguments>();
+  auto traced = std::make_shared<Traced>();
+  CLI::App& command = line.Add(nullptr, "trace", "as run, and tell what the program does",
+                               [=] { return Trace(*traced, *words); });
+  command.add_flag("--calls", traced->calls, "a line for each CUDA call, with its result");
+  command.add_flag("--allocations", traced->allocations,
+                   "a line for each piece of device memory that is allocated or freed, with its "
+                   "size and what the program has in all");
+  command.add_flag("--summary", traced->summary, "counts of calls and waits when it ends");
+  AddProgram(line, command, words.get());
+  command.footer(kTraceFooter);
+}
 
 }  // namespace longwire::cli

@@ -1,6 +1,7 @@
 // longwire status: what a server has and who uses it.
 #include <algorithm>
 #include <cstdio>
+#include <memory>
 
 #include "cli/operator/operator.h"
 #include "cli/status_json.h"
@@ -9,17 +10,6 @@
 
 namespace longwire::cli {
 namespace {
-
-constexpr const char* kHelp =
-    R"(longwire status: a server's devices, memory and sessions.
-
-  longwire status [OPTIONS] [--json]
-
-  --json   the same for programs
-
-The exit status is 0 if the server answered and its warden too, 1 if not, 2 if this command was
-called wrongly.
-)";
 
 std::string PidList(const transport::Session& session) {
   std::string list;
@@ -198,19 +188,9 @@ void PrintText(const std::string& server, const transport::InspectReply& reply) 
   }
 }
 
-}  // namespace
-
-int Status(const Arguments& arguments) {
+int Status(bool json) {
   ServerOptions options;
-  if (!ParseServerOptions("status", arguments, "--json", &options.json, &options,
-                          Server::kOptional)) {
-    return kUsageStatus;
-  }
-  if (options.help) {
-    std::fputs(kHelp, stdout);
-    PrintHelp(kOperatorHelp, Reach::kNetworkAndLocal);
-    return 0;
-  }
+  FindServer(&options);
   transport::PrepareProcess();
   std::string sentence;
   Operator server(options, Operator::Prefers::kNetwork);
@@ -219,12 +199,25 @@ int Status(const Arguments& arguments) {
     std::fprintf(stderr, "longwire status: %s\n", sentence.c_str());
     return 1;
   }
-  if (options.json) {
+  if (json) {
     std::puts(StatusJson(server.name(), reply).c_str());
   } else {
     PrintText(server.name(), reply);
   }
   return reply.daemon().warden_problem().empty() ? 0 : 1;
+}
+
+}  // namespace
+
+void AddStatus(CommandLine& line) {
+  auto json = std::make_shared<bool>();
+  CLI::App& command = line.Add(nullptr, "status", "a server's devices, memory and sessions",
+                               [json] { return Status(*json); });
+  command.add_flag("--json", *json, "the same for programs");
+  AddConnection(command, Reach::kNetworkAndLocal);
+  command.footer(std::string(kOperatorHelp) +
+                 "The exit status is 0 if the server answered and its warden too, 1 if not, 2 if "
+                 "this command was called wrongly.");
 }
 
 }  // namespace longwire::cli

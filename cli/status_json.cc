@@ -13,6 +13,11 @@ using google::protobuf::Message;
 
 std::string FieldsOf(const Message& message);
 
+// The highest number stands for no limit.
+std::string UnlessUnlimited(uint64_t value) {
+  return value == UINT64_MAX ? "null" : std::to_string(value);
+}
+
 // The field's value, or the index-th of a repeated one (else -1).
 std::string ValueOf(const Message& message, const FieldDescriptor& field, int index) {
   const auto& of = *message.GetReflection();
@@ -30,7 +35,7 @@ std::string ValueOf(const Message& message, const FieldDescriptor& field, int in
     case FieldDescriptor::CPPTYPE_INT64:
       return std::to_string(pick(&R::GetInt64, &R::GetRepeatedInt64));
     case FieldDescriptor::CPPTYPE_UINT64:
-      return std::to_string(pick(&R::GetUInt64, &R::GetRepeatedUInt64));
+      return UnlessUnlimited(pick(&R::GetUInt64, &R::GetRepeatedUInt64));
     case FieldDescriptor::CPPTYPE_DOUBLE:
       return std::to_string(pick(&R::GetDouble, &R::GetRepeatedDouble));
     case FieldDescriptor::CPPTYPE_STRING:

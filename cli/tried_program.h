@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "cli/commands.h"
+#include "cli/command_line/command_line.h"
 #include "cli/report.h"
 
 namespace longwire::cli {

@@ -55,6 +55,6 @@ add_custom_command(OUTPUT ${stamp}
   COMMAND ${CMAKE_COMMAND} -E rm -rf packages
   COMMAND ${CMAKE_CPACK_COMMAND} --config CPackConfig.cmake
   COMMAND ${CMAKE_COMMAND} -E touch ${stamp}
-  DEPENDS ${LONGWIRE_INSTALLED} ${LONGWIRE_PAGES} ${files}
+  DEPENDS ${LONGWIRE_INSTALLED} ${LONGWIRE_PAGES} ${pages}/stamp ${files}
   WORKING_DIRECTORY ${PROJECT_BINARY_DIR} COMMENT "Debian packages" VERBATIM)
 add_custom_target(packages DEPENDS ${stamp})

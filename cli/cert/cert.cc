@@ -5,16 +5,16 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
 
 #include "base/environment.h"
 #include "cli/cert/issued.h"
 #include "cli/cert/revoke.h"
 #include "cli/cert/show.h"
+#include "cli/commands.h"
 #include "cli/enrol/renew.h"
-#include "cli/options.h"
 #include "link/certificates/certificate.h"
 #include "link/certificates/pem_files.h"
-#include "wire/number.h"
 
 namespace longwire::cli {
 namespace {
@@ -25,40 +25,22 @@ using certificates::PemFiles;
 using certificates::ValidFor;
 using certificates::Validity;
 
-constexpr const char* kHelp =
-    R"(longwire cert: certificates by which servers and users know each other.
-
-  longwire cert init [--dir D] [--name NAME] [--days N] [--force]
-      make an authority: D/ca.crt for everybody, D/ca.key to be kept secret
-  longwire cert server --name HOST[,IP...] [--dir D] [--days N] [--force]
-      sign a certificate for a server that clients reach by these names
-  longwire cert client --name NAME [--dir D] [--days N] [--force]
-      sign a certificate for a user; the server's configuration lists NAME at a tenant
-  longwire cert renew [--help]
-      a new certificate for this user, from the server's signer
-  longwire cert revoke [NAME|FILE] [--dir D] [--issued FOLDER]
-      take all certificates of a user back, or the one in FILE: D/revoked.crl, which servers read
-      (tls.revocations) and whose sessions they end. Without a name: only make that list. FOLDER is
-      where longwire-signer keeps what it has issued (default /var/lib/longwire-signer/issued)
-  longwire cert show FILE
-      what a certificate says
-
-  --dir D     folder of the authority (default ~/.config/longwire/authority); certificates are
-              written there too
-  --days N    how long it is valid (default 3650 for an authority, else 365)
-  --force     replace files that are there already
-
-Keys are written readable by their owner only. The exit status is 0 if it is done, 1 if that failed,
-2 if this command was called wrongly.
-)";
+constexpr const char* kFooter =
+    "Keys are written readable by their owner only. The exit status is 0 if it is done, 1 if that "
+    "failed, 2 if this command was called wrongly.";
 
 constexpr int kAuthorityDays = 3650;
 constexpr int kDays = 365;
 constexpr int kMaxDays = 36500;
 constexpr size_t kMaxName = 64;  // of a certificate's common name
 
+std::string UsualFolder() {
+  const char* home = base::Environment("HOME");
+  return std::string(home == nullptr ? "." : home) + "/.config/longwire/authority";
+}
+
 struct Wish {
-  std::string folder;
+  std::string folder = UsualFolder();
   std::string name;
   std::string issued;
   int days = 0;  // 0: not given
@@ -70,43 +52,10 @@ int Fail(const std::string& sentence) {
   return 1;
 }
 
-Taken TakeDays(const Arguments& arguments, size_t* i, int* days) {
-  std::string text;
-  Taken taken = TakeOption("cert", arguments, "--days", i, &text);
-  if (taken != Taken::kYes) return taken;
-  auto number = wire::ParseNumber(text, 1, kMaxDays);
-  if (number) *days = static_cast<int>(*number);
-  if (number) return Taken::kYes;
-  Fail("--days expects a number from 1 to " + std::to_string(kMaxDays) + ", found '" + text + "'");
-  return Taken::kBad;
-}
-
-// False with a sentence on standard error.
-bool ParseWish(const Arguments& arguments, Wish* wish) {
-  const char* home = base::Environment("HOME");
-  wish->folder = std::string(home == nullptr ? "." : home) + "/.config/longwire/authority";
-  for (size_t i = 1; i < arguments.size(); ++i) {
-    const std::string& word = arguments[i];
-    Taken taken = TakeOption("cert", arguments, "--dir", &i, &wish->folder);
-    if (taken == Taken::kNo) taken = TakeOption("cert", arguments, "--name", &i, &wish->name);
-    if (taken == Taken::kNo) taken = TakeDays(arguments, &i, &wish->days);
-    if (taken == Taken::kNo && arguments[0] == "revoke") {
-      taken = TakeOption("cert", arguments, "--issued", &i, &wish->issued);
-    }
-    if (taken == Taken::kBad) return false;
-    if (taken == Taken::kYes) continue;
-    if (word == "--force") {
-      wish->force = true;
-    } else if (arguments[0] == "revoke" && wish->name.empty() && !word.starts_with("-")) {
-      wish->name = word;
-    } else {
-      Fail("unknown option '" + word + "'. See longwire cert --help");
-      return false;
-    }
-  }
-  // It is printed for configurations, which want absolute paths.
-  wish->folder = std::filesystem::absolute(wish->folder).lexically_normal().string();
-  return true;
+// It is printed for configurations, which want absolute paths.
+Wish Absolute(Wish wish) {
+  wish.folder = std::filesystem::absolute(wish.folder).lexically_normal().string();
+  return wish;
 }
 
 std::vector<std::string> Split(const std::string& list) {
@@ -193,35 +142,91 @@ int Client(const Wish& wish) {
   return 0;
 }
 
+void AddFolder(CLI::App& command, const std::shared_ptr<Wish>& wish) {
+  command
+      .add_option(
+          "--dir", wish->folder,
+          "folder of the authority (default ~/.config/longwire/authority); certificates are "
+          "written there too")
+      ->type_name("D");
+  command.footer(kFooter);
+}
+
+// What makes files.
+void AddFiles(CLI::App& command, const std::shared_ptr<Wish>& wish, int days) {
+  AddFolder(command, wish);
+  AddNumber(command, "--days", 1, kMaxDays, &wish->days,
+            "how long it is valid (default " + std::to_string(days) + ")");
+  command.add_flag("--force", wish->force, "replace files that are there already");
+}
+
+void AddInit(CommandLine& line, CLI::App& cert) {
+  auto wish = std::make_shared<Wish>();
+  CLI::App& command = line.Add(
+      &cert, "init", "make an authority: D/ca.crt for everybody, D/ca.key to be kept secret",
+      [wish] { return Init(Absolute(*wish)); });
+  command.add_option("--name", wish->name, "the authority's name")->type_name("NAME");
+  AddFiles(command, wish, kAuthorityDays);
+}
+
+void AddSigned(CommandLine& line, CLI::App& cert, const char* name, const char* about,
+               const char* of_name, int (*sign)(const Wish&)) {
+  auto wish = std::make_shared<Wish>();
+  const std::string missing =
+      "--name is missing: " + std::string(of_name) + "; see longwire cert " + name + " --help";
+  CLI::App& command = line.Add(&cert, name, about, [=] {
+    if (wish->name.empty()) RefuseValue(missing);
+    return sign(Absolute(*wish));
+  });
+  command.add_option("--name", wish->name, of_name)->type_name("NAME");
+  AddFiles(command, wish, kDays);
+}
+
+void AddRevoke(CommandLine& line, CLI::App& cert) {
+  auto wish = std::make_shared<Wish>();
+  CLI::App& command =
+      line.Add(&cert, "revoke",
+               "take all certificates of a user back, or the one in a file: D/revoked.crl, which "
+               "servers read (tls.revocations) and whose sessions they end",
+               [wish] {
+                 const Wish absolute = Absolute(*wish);
+                 return Revoke({absolute.folder, absolute.name, absolute.issued});
+               });
+  command.add_option("NAME|FILE", wish->name, "whose, or which; without it that list is only made");
+  command
+      .add_option("--issued", wish->issued,
+                  "where longwire-signer keeps what it has issued (default "
+                  "/var/lib/longwire-signer/issued)")
+      ->type_name("FOLDER");
+  AddFolder(command, wish);
+}
+
+void AddShow(CommandLine& line, CLI::App& cert) {
+  auto file = std::make_shared<std::string>();
+  CLI::App& command = line.Add(&cert, "show", "what a certificate says", [file] {
+    if (file->empty()) RefuseValue("which file? See longwire cert show --help");
+    return ShowCertificate(*file);
+  });
+  command.add_option("FILE", *file, "the certificate");
+  command.footer(kFooter);
+}
+
 }  // namespace
 
-int Cert(const Arguments& arguments) {
-  if (!arguments.empty() && arguments[0] == "renew") {
-    return Renew({arguments.begin() + 1, arguments.end()});
-  }
-  if (arguments.empty() || std::ranges::any_of(arguments, IsHelp)) {
-    std::fputs(kHelp, stdout);
-    return arguments.empty() ? kUsageStatus : 0;
-  }
-  const std::string& action = arguments[0];
-  if (action == "show" && arguments.size() == 2) return ShowCertificate(arguments[1]);
-  Wish wish;
-  if (action != "init" && action != "server" && action != "client" && action != "revoke") {
-    std::fputs(
-        "longwire cert: init, server, client, renew, revoke or show FILE? See longwire cert "
-        "--help\n",
-        stderr);
-    return kUsageStatus;
-  }
-  if (!ParseWish(arguments, &wish)) return kUsageStatus;
-  if (action == "init") return Init(wish);
-  if (action == "revoke") return Revoke({wish.folder, wish.name, wish.issued});
-  if (wish.name.empty()) {
-    Fail("--name is missing: " +
-         std::string(action == "server" ? "host names or IP addresses" : "the user's identity"));
-    return kUsageStatus;
-  }
-  return action == "server" ? Server(wish) : Client(wish);
+void AddCert(CommandLine& line) {
+  CLI::App& cert =
+      line.Add(nullptr, "cert", "certificates by which servers and users know each other");
+  AddInit(line, cert);
+  AddSigned(line, cert, "server",
+            "sign a certificate for a server that clients reach by these names",
+            "host names or IP addresses, with commas between", Server);
+  AddSigned(line, cert, "client",
+            "sign a certificate for a user; the server's configuration lists NAME at a tenant",
+            "the user's identity", Client);
+  AddRenew(line, cert);
+  AddRevoke(line, cert);
+  AddShow(line, cert);
+  cert.footer(kFooter);
 }
 
 }  // namespace longwire::cli

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,7 +15,7 @@
 
 #include "base/environment.h"
 #include "base/reason.h"
-#include "cli/options.h"
+#include "cli/commands.h"
 #include "cli/text.h"
 #include "link/certificates/certificate.h"
 #include "link/certificates/enrolment.h"
@@ -30,25 +31,11 @@ namespace {
 using certificates::InviteAnswer;
 using certificates::InviteRequest;
 
-constexpr const char* kHelp =
-    R"(longwire invite: invites a user to this server; the signer has to run here.
-
-  longwire invite NAME [--address HOST[:PORT]] [--for DURATION] [--config FILE] [--socket PATH]
-
-Prints one line, which goes to the user by a way that nobody else reads. It is good once. The user
-runs longwire join LINE. NAME becomes the user's identity: list it at a tenant of the server.
-
-  --address HOST[:PORT]
-                  where the user's host reaches the signer (default: the first name in the server's
-                  certificate, else this host's name; the port at which the signer listens)
-  --for DURATION  how long it is valid: 90s, 30m, 1h, 2d (default 1h, at most 7d)
-  --config FILE   the server's configuration, for its name, port and tenants (default
-                  /etc/longwire/longwired.yaml)
-  --socket PATH   the signer's socket (default: signer in $LONGWIRE_RUNTIME_DIR or this user's
-                  folder of sockets, else /run/longwire-signer/signer)
-
-The exit status is 0 if the line was printed, 1 if not, 2 if this command was called wrongly.
-)";
+constexpr const char* kFooter =
+    "Prints one line, which goes to the user by a way that nobody else reads. It is good once. The "
+    "user runs longwire join LINE. NAME becomes the user's identity: list it at a tenant of the "
+    "server.\n\n"
+    "The exit status is 0 if the line was printed, 1 if not, 2 if this command was called wrongly.";
 
 constexpr const char* kServiceSocket = "/run/longwire-signer/signer";
 constexpr std::chrono::seconds kPatience{10};
@@ -79,30 +66,12 @@ std::optional<uint32_t> ParseDuration(std::string_view text) {
   return std::nullopt;
 }
 
-// False with a sentence on standard error.
-bool ParseWish(const Arguments& arguments, Wish* wish) {
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    std::string duration;
-    Taken taken = TakeOption("invite", arguments, "--address", &i, &wish->address);
-    if (taken == Taken::kNo) taken = TakeOption("invite", arguments, "--config", &i, &wish->config);
-    if (taken == Taken::kNo) taken = TakeOption("invite", arguments, "--socket", &i, &wish->socket);
-    if (taken == Taken::kNo) taken = TakeOption("invite", arguments, "--for", &i, &duration);
-    if (taken == Taken::kBad) return false;
-    if (!duration.empty()) {
-      auto seconds = ParseDuration(duration);
-      if (!seconds) Fail("--for expects a duration up to 7d, such as 30m or 1h, found " + duration);
-      if (!seconds) return false;
-      wish->seconds = *seconds;
-    }
-    if (taken == Taken::kYes) continue;
-    if (arguments[i].starts_with("-") || !wish->name.empty()) {
-      Fail("unexpected '" + arguments[i] + "'. See longwire invite --help");
-      return false;
-    }
-    wish->name = arguments[i];
+uint32_t SecondsOf(const std::string& text) {
+  auto seconds = ParseDuration(text);
+  if (!seconds) {
+    RefuseValue("--for expects a duration up to 7d, such as 30m or 1h, found '" + text + "'");
   }
-  if (wish->name.empty()) Fail("whom? See longwire invite --help");
-  return !wish->name.empty();
+  return *seconds;
 }
 
 // What the server's configuration says; empty where it says nothing or cannot be read.
@@ -202,15 +171,8 @@ void PrintNotes(const Wish& wish, const Server& server, const InviteAnswer& answ
   }
 }
 
-}  // namespace
-
-int Invite(const Arguments& arguments) {
-  if (std::ranges::any_of(arguments, IsHelp)) {
-    std::fputs(kHelp, stdout);
-    return 0;
-  }
-  Wish wish;
-  if (!ParseWish(arguments, &wish)) return kUsageStatus;
+int Invite(const Wish& wish) {
+  if (wish.name.empty()) RefuseValue("whom? See longwire invite --help");
   const Server server = ReadServer(wish);
   certificates::Invitation invitation;
   if (!wish.address.empty()) {
@@ -233,6 +195,40 @@ int Invite(const Arguments& arguments) {
   std::printf("%s\n", invitation.Line().c_str());
   PrintNotes(wish, server, answer);
   return 0;
+}
+
+}  // namespace
+
+void AddInvite(CommandLine& line) {
+  auto wish = std::make_shared<Wish>();
+  CLI::App& command =
+      line.Add(nullptr, "invite",
+               "invite a user to this server, where the signer has to run: prints the line for "
+               "longwire join",
+               [wish] { return Invite(*wish); });
+  command.add_option("NAME", wish->name, "the user's identity");
+  command
+      .add_option("--address", wish->address,
+                  "where the user's host reaches the signer (default: the first name in the "
+                  "server's certificate, else this host's name; the port at which the signer "
+                  "listens)")
+      ->type_name("HOST[:PORT]");
+  command
+      .add_option_function<std::string>(
+          "--for", [=](const std::string& text) { wish->seconds = SecondsOf(text); },
+          "how long it is valid: 90s, 30m, 1h, 2d (default 1h, at most 7d)")
+      ->type_name("DURATION");
+  command
+      .add_option("--config", wish->config,
+                  "the server's configuration, for its name, port and tenants (default "
+                  "/etc/longwire/longwired.yaml)")
+      ->type_name("FILE");
+  command
+      .add_option("--socket", wish->socket,
+                  "the signer's socket (default: signer in $LONGWIRE_RUNTIME_DIR or this user's "
+                  "folder of sockets, else /run/longwire-signer/signer)")
+      ->type_name("PATH");
+  command.footer(kFooter);
 }
 
 }  // namespace longwire::cli

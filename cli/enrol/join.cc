@@ -6,12 +6,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
 #include <string>
 
 #include "base/environment.h"
 #include "base/reason.h"
+#include "cli/doctor.h"
 #include "cli/enrol/signer_file.h"
-#include "cli/options.h"
 #include "cli/text.h"
 #include "link/certificates/authority.h"
 #include "link/certificates/pem_files.h"
@@ -25,23 +26,12 @@ using certificates::Answer;
 using certificates::Invitation;
 using certificates::Readers;
 
-constexpr const char* kHelp =
-    R"(longwire join: gets this user's certificate from the server that invited them.
-
-  longwire join [--dir D] [--force] [--no-trial] LINE
-
-LINE is what longwire invite printed there. The private key is made here and stays here. What is
-sent goes to a signer of the authority that LINE names, and to no other. Then it opens a session, as
-longwire doctor does.
-
-  --dir D      where the files go (default ~/.config/longwire, where programs search them):
-               client.crt, client.key, ca.crt, and signer, the address for longwire cert renew
-  --force      replace files that are there already
-  --no-trial   open no session
-
-The exit status is 0 if all is well, 1 if there is no certificate, 2 if this command was called
-wrongly, 3 if the certificate is in place but no session opens.
-)";
+constexpr const char* kFooter =
+    "The private key is made here and stays here. What is sent goes to a signer of the authority "
+    "that LINE names, and to no other. Then it opens a session, as longwire doctor does.\n\n"
+    "The exit status is 0 if all is well, 1 if there is no certificate, 2 if this command was "
+    "called "
+    "wrongly, 3 if the certificate is in place but no session opens.";
 
 constexpr int kNoSession = 3;
 
@@ -66,29 +56,6 @@ struct Files {
 int Fail(const std::string& sentence) {
   std::fprintf(stderr, "longwire join: %s\n", Printable(sentence).c_str());
   return 1;
-}
-
-// False with a sentence on standard error.
-bool ParseWish(const Arguments& arguments, Wish* wish) {
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    Taken taken = TakeOption("join", arguments, "--dir", &i, &wish->folder);
-    if (taken == Taken::kBad) return false;
-    if (taken == Taken::kYes) continue;
-    const std::string& word = arguments[i];
-    if (word == "--force") {
-      wish->force = true;
-    } else if (word == "--no-trial") {
-      wish->trial = false;
-    } else if (word.starts_with("-") || !wish->line.empty()) {
-      Fail("unexpected '" + word + "'. See longwire join --help");
-      return false;
-    } else {
-      wish->line = word;
-    }
-  }
-  wish->folder = std::filesystem::absolute(wish->folder).lexically_normal().string();
-  if (wish->line.empty()) Fail("the line of the invitation is missing. See longwire join --help");
-  return !wish->line.empty();
 }
 
 // Before anything is sent: an invitation is good once.
@@ -134,7 +101,10 @@ int TrySession(const Files& files, const std::string& given) {
   setenv("LONGWIRE_CERT", files.pair.certificate.c_str(), 1);
   setenv("LONGWIRE_KEY", files.pair.key.c_str(), 1);
   setenv("LONGWIRE_CA", files.authority.c_str(), 1);
-  if (Doctor({"--server", server}) == 0) {
+  setenv("LONGWIRE_SERVER", given.c_str(), 1);
+  ServerOptions options;
+  FindServer(&options);
+  if (Diagnose(options, false, false) == 0) {
     std::printf("run programs with: longwire run --server %s -- PROGRAM\n", server.c_str());
     return 0;
   }
@@ -146,15 +116,10 @@ int TrySession(const Files& files, const std::string& given) {
   return kNoSession;
 }
 
-}  // namespace
-
-int Join(const Arguments& arguments) {
-  if (std::ranges::any_of(arguments, IsHelp)) {
-    std::fputs(kHelp, stdout);
-    return 0;
-  }
-  Wish wish;
-  if (!ParseWish(arguments, &wish)) return kUsageStatus;
+int Join(Wish wish) {
+  if (wish.line.empty())
+    RefuseValue("the line of the invitation is missing. See longwire join --help");
+  wish.folder = std::filesystem::absolute(wish.folder).lexically_normal().string();
   std::string sentence;
   auto invitation = certificates::ParseInvitation(wish.line, &sentence);
   if (!invitation) {
@@ -184,6 +149,28 @@ int Join(const Arguments& arguments) {
   if (!WriteAll(wish, files, *invitation, *answer, key, &sentence)) return Fail(sentence);
   Print(files, *answer);
   return wish.trial && !answer->server.empty() ? TrySession(files, answer->server) : 0;
+}
+
+}  // namespace
+
+void AddJoin(CommandLine& line) {
+  auto wish = std::make_shared<Wish>();
+  auto no_trial = std::make_shared<bool>();
+  CLI::App& command = line.Add(
+      nullptr, "join",
+      "get this user's certificate with the line of an invitation, and open a session", [=] {
+        wish->trial = !*no_trial;
+        return Join(*wish);
+      });
+  command.add_option("LINE", wish->line, "what longwire invite printed there");
+  command
+      .add_option("--dir", wish->folder,
+                  "where the files go (default ~/.config/longwire, where programs search them): "
+                  "client.crt, client.key, ca.crt, and signer, the address for longwire cert renew")
+      ->type_name("D");
+  command.add_flag("--force", wish->force, "replace files that are there already");
+  command.add_flag("--no-trial", *no_trial, "open no session");
+  command.footer(kFooter);
 }
 
 }  // namespace longwire::cli

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
+#include <memory>
 #include <string>
 
 #include "cli/connect.h"
@@ -17,24 +18,13 @@
 namespace longwire::cli {
 namespace {
 
-constexpr const char* kHelp =
-    R"(longwire cert renew: a new certificate for this user, while the present one is valid.
-
-  longwire cert renew [--server HOST[:PORT]] [--if-due] [--cert FILE] [--key FILE] [--ca FILE]
-
-The signer sees the present certificate and signs a new one for the same identity and the same key.
-The file of the certificate is replaced at once; sessions that run go on.
-
-  --server HOST[:PORT]
-                where the signer listens (default: what longwire join wrote beside the certificate,
-                else the host of $LONGWIRE_SERVER with port 7413)
-  --if-due      do nothing while a third of its validity or more is left, as longwire-renew.timer
-  --cert FILE, --key FILE, --ca FILE
-                the files (default: those that programs use, see docs/identity.md)
-
-The exit status is 0 if there is a new certificate or none is due, 1 if that failed, 2 if this
-command was called wrongly.
-)";
+constexpr const char* kFooter =
+    "The signer sees the present certificate and signs a new one for the same identity and the "
+    "same "
+    "key. The file of the certificate is replaced at once; sessions that run go on.\n\n"
+    "The exit status is 0 if there is a new certificate or none is due, 1 if that failed, 2 if "
+    "this "
+    "command was called wrongly.";
 
 // A new one is due when less than the third part is left.
 constexpr int kParts = 3;
@@ -101,26 +91,7 @@ int RenewAt(const transport::Address& signer, const transport::TlsMaterial& own)
   return 0;
 }
 
-}  // namespace
-
-int Renew(const Arguments& arguments) {
-  std::string given;
-  bool if_due = false;
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    if (IsHelp(arguments[i])) {
-      std::fputs(kHelp, stdout);
-      return 0;
-    }
-    Taken taken = TakeOption("cert renew", arguments, "--server", &i, &given);
-    if (taken == Taken::kNo) taken = TakeConnectionOption("cert renew", arguments, &i);
-    if (taken == Taken::kBad) return kUsageStatus;
-    if (taken == Taken::kYes) continue;
-    if (arguments[i] != "--if-due") {
-      Fail("unexpected '" + arguments[i] + "'. See longwire cert renew --help");
-      return kUsageStatus;
-    }
-    if_due = true;
-  }
+int Renew(const std::string& given, bool if_due) {
   std::string sentence;
   wire::IdentityFiles files = wire::FindIdentityFiles(wire::ClientSettings());
   if (files.none()) return Fail("this user has no certificate yet; see longwire join --help");
@@ -134,6 +105,28 @@ int Renew(const Arguments& arguments) {
   auto signer = FindSigner(given, files.certificate, &sentence);
   if (!signer) return Fail(sentence);
   return RenewAt(*signer, *own);
+}
+
+}  // namespace
+
+void AddRenew(CommandLine& line, CLI::App& cert) {
+  auto signer = std::make_shared<std::string>();
+  auto if_due = std::make_shared<bool>();
+  CLI::App& command =
+      line.Add(&cert, "renew", "a new certificate for this user, while the present one is valid",
+               [=] { return Renew(*signer, *if_due); });
+  AddConnection(command, Reach::kNetwork);
+  // Here it is the signer's address.
+  command.remove_option(command.get_option("--server"));
+  command
+      .add_option("--server", *signer,
+                  "where the signer listens (default: what longwire join wrote beside the "
+                  "certificate, else the host of $LONGWIRE_SERVER with port 7413)")
+      ->type_name("HOST[:PORT]");
+  command.add_flag("--if-due", *if_due,
+                   "do nothing while a third of its validity or more is left, as "
+                   "longwire-renew.timer");
+  command.footer(kFooter);
 }
 
 }  // namespace longwire::cli

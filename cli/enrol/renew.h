@@ -5,7 +5,6 @@
 
 namespace longwire::cli {
 
-// `arguments`: those after renew. The exit status.
-int Renew(const Arguments& arguments);
+void AddRenew(CommandLine& line, CLI::App& cert);
 
 }  // namespace longwire::cli

@@ -43,10 +43,8 @@ class Operator {
 
 // A part of the commands' help.
 inline constexpr const char* kOperatorHelp =
-    R"(
-Without --server and LONGWIRE_SERVER, longwired of this host is asked through its control socket.
-That needs no certificate; it serves root, the user that longwired runs as and the members of its
-admin_group.
-)";
+    "Without --server and LONGWIRE_SERVER, longwired of this host is asked through its control "
+    "socket. That needs no certificate; it serves root, the user that longwired runs as and the "
+    "members of its admin_group.\n\n";
 
 }  // namespace longwire::cli

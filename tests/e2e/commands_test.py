@@ -55,10 +55,9 @@ class HelpTest(CommandsTest):
                 result = self.longwire(command, word)
                 self.expect_help(result, f"longwire {command}")
                 self.assertRegex(result.out, "exit\\s+status", command)
-                self.assertEqual("--server LIST" in result.out,
-                                 command not in ("cert", "config"), command)
-                self.assertEqual("unix:" in result.out,
-                                 command not in ("cert", "config"), command)
+                connects = command not in ("admin", "cert", "config")  # these have more below them
+                self.assertEqual(connects, "--server LIST" in result.out, command)
+                self.assertEqual(connects, "unix:" in result.out, command)
         self.expect_help(self.longwire("doctor", "--explain", "--help"), "longwire doctor")
 
     def test_help_is_found_behind_other_words(self):
@@ -83,8 +82,9 @@ class WrongUseTest(CommandsTest):
                       ("cert", "init", "--days"), ("cert", "client", "--name"),
                       ("cert", "server", "--name", "a", "--dir")):
             option = [word for word in words if word.startswith("--") and word != "--"][-1]
-            self.expect_refusal(f"{words[0]}: {option} needs a value; see longwire {words[0]} "
-                                "--help", *words)
+            path = " ".join(words[:2] if words[0] in ("admin", "cert") else words[:1])
+            self.expect_refusal(f"{path}: {option} needs a value; see longwire {path} --help",
+                                *words)
 
     def test_a_command_is_called_by_its_own_name(self):
         self.expect_refusal("trace: no program given; see longwire trace --help",
@@ -101,11 +101,25 @@ class WrongUseTest(CommandsTest):
 
     def test_unknown_words(self):
         for command in COMMANDS:
-            words = ("init", "--frob") if command == "cert" else ("--frob",)
-            self.expect_refusal(f"{command}: unknown option '--frob'. See longwire {command} "
-                                "--help", command, *words)
+            path = f"{command} init" if command == "cert" else command
+            self.expect_refusal(f"{path}: unknown option '--frob'. See longwire {path} --help",
+                                *path.split(), "--frob")
         self.expect_refusal("config: unknown command 'foo'. See longwire config --help",
                             "config", "foo")
+
+    def test_words_that_are_nearly_right(self):
+        for sentence, *words in (
+                ("longwire: there is no command 'rnu'; did you mean 'run'? See longwire --help",
+                 "rnu"),
+                ("longwire: there is no command 'frobnicate'; see longwire --help", "frobnicate"),
+                ("longwire admin: unknown command 'relod'; did you mean 'reload'? See longwire "
+                 "admin --help", "admin", "relod"),
+                ("longwire run: unknown option '--serve'; did you mean '--server'? See longwire "
+                 "run --help", "run", "--serve", "/bin/true"),
+                ("longwire status: unknown option '--josn=1'; did you mean '--json'? See longwire "
+                 "status --help", "status", "--josn=1")):
+            result = self.longwire(*words)
+            self.assertEqual((2, "", sentence + "\n"), result[:3])
 
     def test_what_nobody_can_trace(self):
         for words, unknown in (("foo", "foo"), ("calls,foo", "foo"), ("", ""), ("calls,,", "")):
@@ -126,7 +140,7 @@ class WrongUseTest(CommandsTest):
                  "--seconds=0"),
                 ("bench: --rounds expects a number from 1 to 1000, found 'many'", "bench",
                  "--rounds", "many"),
-                ("cert: --days expects a number from 1 to 36500, found '1e3'", "cert", "init",
+                ("cert init: --days expects a number from 1 to 36500, found '1e3'", "cert", "init",
                  "--days", "1e3")):
             self.expect_refusal(sentence, *words)
         for program, sentence, *words in (

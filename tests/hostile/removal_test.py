@@ -62,7 +62,7 @@ class Removal(unittest.TestCase):
     def admin(self, *words, code=0):
         result = self.longwire.cli("admin", *words)
         self.assertEqual(code, result.code, result.out + result.err)
-        return result.out if code == 0 else result.err
+        return result.out if code == 0 or "--json" in words else result.err
 
     def reload(self, blocks, settings=None):
         self.longwire.configure(blocks, settings)
@@ -320,10 +320,18 @@ class AdministratorTest(Removal):
         self.admin("cordon", "0", "--off")
         self.expect_neighbour()
 
+    def test_for_programs(self):
+        done = json.loads(self.admin("cordon", "0", "--json"))
+        self.assertEqual((True, 1), (done["done"], len(done["sentences"])))
+        refused = json.loads(self.admin("kill", "1", "--json", code=1))
+        self.assertEqual((False, ["there is no session 1; longwire admin sessions lists them"]),
+                         (refused["done"], refused["sentences"]))
+        self.admin("cordon", "0", "--off")
+
     def test_wrong_words(self):
         for words in (("kill",), ("kill", "me"), ("evict",), ("cordon", "x"), ("reload", "--off"),
-                      ("drain", "now"), ("sessions", "--off"), ("kill", "1", "--json")):
-            self.assertIn("See longwire admin --help", self.admin(*words, code=2))
+                      ("drain", "now"), ("sessions", "--off"), ("kill", "1", "2")):
+            self.assertRegex(self.admin(*words, code=2), "[Ss]ee longwire admin .*--help")
 
     def as_user(self, *words, groups=(), **environment):
         result = subprocess.run(
