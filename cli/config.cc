@@ -5,9 +5,9 @@
 
 #include <cstdio>
 #include <memory>
-#include <sstream>
 
 #include "cli/commands.h"
+#include "cli/config_files.h"
 #include "cli/text.h"
 #include "server/daemon/settings/paths.h"
 
@@ -29,23 +29,23 @@ void Read(const std::string& file, config::Draft* draft, config::Draft* effectiv
   config::Check(*effective, problems);
 }
 
-void Print(const config::Problems& problems, const std::vector<std::string>& warnings) {
+void Print(const std::vector<std::string>& problems, const std::vector<std::string>& warnings) {
   for (const std::string& warning : warnings) {
     std::fprintf(stderr, "warning: %s\n", warning.c_str());
   }
-  std::fputs(problems.Text().c_str(), stderr);
+  for (const std::string& problem : problems) std::fprintf(stderr, "%s\n", problem.c_str());
 }
 
-std::string FindingsJson(const std::string& file, const config::Problems& problems,
+std::string ListJson(const std::vector<std::string>& sentences) {
+  std::string list;
+  for (const std::string& one : sentences) list += (list.empty() ? "" : ",") + JsonString(one);
+  return "[" + list + "]";
+}
+
+std::string FindingsJson(const std::string& file, const std::vector<std::string>& problems,
                          const std::vector<std::string>& warnings) {
-  std::string list, warned;
-  std::istringstream lines(problems.Text());
-  for (std::string line; std::getline(lines, line);) {
-    list += (list.empty() ? "" : ",") + JsonString(line);
-  }
-  for (const std::string& one : warnings) warned += (warned.empty() ? "" : ",") + JsonString(one);
-  return "{\"file\":" + JsonString(file) + ",\"problems\":[" + list + "],\"warnings\":[" + warned +
-         "]}";
+  return "{\"file\":" + JsonString(file) + ",\"problems\":" + ListJson(problems) +
+         ",\"warnings\":" + ListJson(warnings) + "}";
 }
 
 std::string SystemFile() {
@@ -62,13 +62,19 @@ int CheckFile(const std::string& given, bool json) {
   config::Draft effective;
   config::Problems problems;
   Read(file, &draft, &effective, &problems);
-  if (json) {
-    std::puts(FindingsJson(file, problems, draft.warnings).c_str());
-  } else {
-    Print(problems, draft.warnings);
-    if (problems.empty()) std::printf("%s: nothing is wrong\n", file.c_str());
+  std::vector<std::string> sentences = problems.Sentences();
+  if (sentences.empty()) {
+    for (const std::string& one : ProblemsOfFiles(effective.config)) {
+      sentences.push_back(file + ": " + one);
+    }
   }
-  return problems.empty() ? 0 : 1;
+  if (json) {
+    std::puts(FindingsJson(file, sentences, draft.warnings).c_str());
+  } else {
+    Print(sentences, draft.warnings);
+    if (sentences.empty()) std::printf("%s: nothing is wrong\n", file.c_str());
+  }
+  return sentences.empty() ? 0 : 1;
 }
 
 int Show(const std::string& given, bool with_defaults) {
@@ -76,7 +82,7 @@ int Show(const std::string& given, bool with_defaults) {
   config::Draft effective;
   config::Problems problems;
   Read(given.empty() ? SystemFile() : given, &draft, &effective, &problems);
-  Print(problems, draft.warnings);
+  Print(problems.Sentences(), draft.warnings);
   if (!problems.empty()) return 1;
   std::fputs(config::Write((with_defaults ? effective : draft).config).c_str(), stdout);
   return 0;
@@ -98,8 +104,10 @@ void AddConfig(CommandLine& line) {
   auto wish = std::make_shared<Wish>();
   CLI::App& config = line.Add(nullptr, "config",
                               "check and show longwired's configuration file; no server is needed");
-  CLI::App& check = line.Add(&config, "check", "every mistake in it, with line and column",
-                             [wish] { return CheckFile(wish->file, wish->json); });
+  CLI::App& check = line.Add(
+      &config, "check",
+      "every mistake in it, with line and column, and files of tls that longwired could not use",
+      [wish] { return CheckFile(wish->file, wish->json); });
   check.add_option("FILE", wish->file, "the file");
   check.add_flag("--json", wish->json, "the mistakes for programs");
   CLI::App& show = line.Add(&config, "show", "its values, without comments",

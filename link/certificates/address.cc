@@ -5,6 +5,24 @@
 #include <charconv>
 
 namespace longwire::transport {
+namespace {
+
+// What people write who know addresses of another kind; empty if this is none of them.
+std::string OtherKind(std::string_view text) {
+  const std::string all(text);
+  size_t scheme = text.find("://");
+  if (scheme != std::string_view::npos) {
+    std::string rest(text.substr(scheme + 3));
+    while (rest.ends_with('/')) rest.pop_back();
+    return "'" + all + "' is a URL; write " + rest;
+  }
+  if (text.starts_with('/') || text.starts_with("./")) {
+    return "'" + all + "' is a path; write unix:" + all + " for the local socket of a server";
+  }
+  return "";
+}
+
+}  // namespace
 
 std::string Address::Text() const {
   bool v6 = host.find(':') != std::string::npos;
@@ -16,6 +34,8 @@ std::optional<Address> ParseAddress(std::string_view text, std::string* problem,
   Address address;
   std::string_view port;
   bool has_port = false;
+  *problem = OtherKind(text);
+  if (!problem->empty()) return std::nullopt;
   if (!text.empty() && text.front() == '[') {
     size_t end = text.find(']');
     if (end == std::string_view::npos) {

@@ -59,7 +59,9 @@ bool CheckAddress(std::string* text, std::string* hint) {
   auto address = transport::ParseAddress(*text, hint);
   if (!address) return false;
   if (text->ends_with("]") || text->find(':') == std::string::npos) {
-    *hint = "the port is missing; " + address->Text() + " has the usual one";
+    const bool number = text->find_first_not_of("0123456789") == std::string::npos;
+    *hint = number ? "the host is missing; 127.0.0.1:" + *text + " is that port on this host"
+                   : "the port is missing; " + address->Text() + " has the usual one";
     return false;
   }
   *text = address->Text();

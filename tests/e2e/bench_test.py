@@ -42,7 +42,12 @@ class BenchTest(unittest.TestCase):
     def figures(self, *words, **options):
         result = self.bench("--json", *words, **options)
         self.assertEqual(0, result.code, f"{result.err}\n{self.longwire.log_tail()}")
-        return json.loads(result.out)["figures"]
+        found = json.loads(result.out)
+        self.assertTrue(found["software_device"], found)
+        self.assertGreater(found["round_trip_us"], 1)
+        self.assertGreater(found["processors"], 0)
+        self.assertRegex(found["date"], r"^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ$")
+        return found["figures"]
 
     def refused(self, code, sentence, *words, **options):
         result = self.bench(*words, **options)
@@ -66,7 +71,12 @@ class BenchTest(unittest.TestCase):
     def test_the_table_has_the_same_rows_and_says_that_there_is_no_gpu(self):
         result = self.bench("--rounds", "1")
         self.assertEqual(0, result.code, result.err)
-        head, *rows, empty, last = result.out.splitlines()
+        where, host, software, _, head, *rows, empty, last = result.out.splitlines()
+        self.assertRegex(where, f"^server {self.longwire.address}: longwired 0[.0-9]+, Software "
+                                r"device \(PTX interpreter\), round trip \d+\.\d us$")
+        self.assertRegex(host, r"^this host: \d+ processors; 20\d\d-")
+        self.assertEqual("The server has the software device: these figures say nothing about a "
+                         "GPU.", software)
         self.assertEqual(["figure", "native", "worst", "longwire", "worst", "unit", "ratio"],
                          head.split())
         self.assertEqual(("", NO_GPU), (empty, last))
@@ -84,7 +94,7 @@ class BenchTest(unittest.TestCase):
         self.assertEqual(0, result.code, result.err)
         self.assertNotIn(NO_GPU, result.out)
         (name, native, _, remote, worst, unit, ratio), = map(str.split,
-                                                             result.out.splitlines()[1:])
+                                                             result.out.splitlines()[5:])
         self.assertGreaterEqual(float(worst), float(remote))
         self.assertEqual(("start_to_first_result", "ms"), (name, unit))
         self.assertGreater(float(native), 0)
@@ -103,7 +113,7 @@ class BenchTest(unittest.TestCase):
         self.refused(2, "--rounds expects a number from 1 to 1000", "--rounds", "0")
         self.refused(2, "--rounds expects a number from 1 to 1000", "--rounds", "2x")
         self.refused(2, "--rounds needs a value", "--rounds")
-        self.refused(2, "unknown option 'launches'", "launches")
+        self.refused(2, "unknown group 'launches'", "launches")
 
     def test_a_server_that_is_not_there_is_named(self):
         nobody = f"127.0.0.1:{server.free_port()}"

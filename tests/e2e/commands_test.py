@@ -1,5 +1,6 @@
 """What the programs say of themselves and of wrong use, and with which exit status; how longwired
 starts a warden of its own."""
+import json
 import os
 import pathlib
 import re
@@ -120,6 +121,24 @@ class WrongUseTest(CommandsTest):
                  "status --help", "status", "--josn=1")):
             result = self.longwire(*words)
             self.assertEqual((2, "", sentence + "\n"), result[:3])
+
+    def test_addresses_of_another_kind(self):
+        for given, sentence in (
+                ("http://host:7411/", "'http://host:7411/' is a URL; write host:7411"),
+                ("/run/door", "'/run/door' is a path; write unix:/run/door for the local socket of "
+                              "a server")):
+            self.expect_refusal(f"run: {sentence}", "run", "--server", given, "/bin/true")
+
+    def test_what_longwired_could_not_open(self):
+        """config check opens the files that the configuration names."""
+        file = pathlib.Path(self.environment["HOME"]) / "longwired.yaml"
+        file.write_text("listen: 127.0.0.1:1\n"
+                        "tls: {certificate: /nope.crt, key: /nope.key, authority: /nope.ca}\n")
+        result = self.longwire("config", "check", file)
+        said = f"{file}: tls: cannot read /nope.crt: No such file or directory"
+        self.assertEqual((1, "", f"{said}\n"), result[:3])
+        result = self.longwire("config", "check", "--json", file)
+        self.assertEqual([said], json.loads(result.out)["problems"])
 
     def test_what_nobody_can_trace(self):
         for words, unknown in (("foo", "foo"), ("calls,foo", "foo"), ("", ""), ("calls,,", "")):

@@ -12,6 +12,7 @@
 #include <optional>
 #include <sstream>
 
+#include "cli/bench/facts.h"
 #include "cli/connect.h"
 #include "cli/text.h"
 #include "server/daemon/settings/paths.h"
@@ -142,8 +143,8 @@ void PrintTable(const std::vector<Figure>& figures) {
   }
 }
 
-void PrintJson(const std::vector<Figure>& figures) {
-  std::printf("{\"figures\":[");
+void PrintJson(const BenchFacts& facts, const std::vector<Figure>& figures) {
+  std::printf("{%s\"figures\":[", JsonOf(facts).c_str());
   const char* comma = "";
   for (const Figure& figure : figures) {
     std::printf(
@@ -216,12 +217,14 @@ int Bench(const CLI::App& command, Request request) {
   for (const std::string& group : request.groups) CheckGroup(group);
   if (!FindServer(command, &options)) return kUsageStatus;
   request.server = options.server;
+  const BenchFacts facts = GatherBenchFacts(options);
   // The native side may find our library by the user's own settings, but must not find a server:
   // empty wins over the file client.conf.
   setenv("LONGWIRE_SERVER", "", 1);
   Bencher bencher(request);
   if (!bencher.Run()) return 1;
-  request.json ? PrintJson(bencher.figures()) : PrintTable(bencher.figures());
+  if (!request.json) std::fputs(TextOf(facts).c_str(), stdout);
+  request.json ? PrintJson(facts, bencher.figures()) : PrintTable(bencher.figures());
   if (!bencher.native_works() && !request.json) {
     std::puts("\nThis host has no GPU of its own to compare with.");
   }
