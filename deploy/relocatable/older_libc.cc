@@ -4,7 +4,8 @@
 #include <cstdint>
 #include <cstdlib>
 
-// For std::random_device. The kernel gives what it has at once: a few bytes, after the boot's start.
+// For std::random_device. The kernel gives what it has at once: a few bytes, after the boot's
+// start.
 extern "C" uint32_t arc4random() {
   uint32_t number = 0;
   if (getrandom(&number, sizeof(number), 0) != static_cast<ssize_t>(sizeof(number))) abort();

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The relocatable client, in a root that has a C library and nothing else of ours or of Debian's."""
+"""The relocatable client, in a root that has a C library and nothing else of the build's host."""
 import os
 import pathlib
 import re
@@ -18,8 +18,9 @@ NEWEST_GLIBC = (2, 34)
 C_LIBRARY = {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2"}
 LIBRARIES = pathlib.Path("/lib/x86_64-linux-gnu")
 # The C library with what it loads by name, and what the test programs themselves are linked with.
-IN_ROOT = ("libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "libresolv.so.2",
-           "libnss_files.so.2", "libnss_dns.so.2", "libstdc++.so.6", "libgcc_s.so.1")
+IN_ROOT = ("libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1",
+           "libresolv.so.2", "libnss_files.so.2", "libnss_dns.so.2", "libstdc++.so.6",
+           "libgcc_s.so.1")
 
 
 def tool(*words):
