@@ -140,7 +140,8 @@ void AddRun(CommandLine& line) {
       .add_option_function<std::string>(
           "--trace", take,
           "tell on standard error what the program does; several with commas between: calls (a "
-          "line for each CUDA call, with its result), allocations (a line for each piece of device "
+          "line for each CUDA call: its result, when and how long), allocations (a line for each "
+          "piece of device "
           "memory that is allocated or freed, with its size and what the program has in all), "
           "summary (counts of calls and waits when it ends)")
       ->type_name("WHAT");
@@ -153,7 +154,8 @@ void AddTrace(CommandLine& line) {
   auto traced = std::make_shared<Traced>();
   CLI::App& command = line.Add(nullptr, "trace", "as run, and tell what the program does",
                                [=] { return Trace(*traced, *words); });
-  command.add_flag("--calls", traced->calls, "a line for each CUDA call, with its result");
+  command.add_flag("--calls", traced->calls,
+                   "a line for each CUDA call: its result, when it began and how long it took");
   command.add_flag("--allocations", traced->allocations,
                    "a line for each piece of device memory that is allocated or freed, with its "
                    "size and what the program has in all");

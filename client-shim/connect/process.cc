@@ -158,6 +158,7 @@ CUresult Adopt(SessionParts parts) {
   pthread_atfork(nullptr, nullptr, OnForkInChild);
   atexit(OnExit);
   SetThreadEndHook(DestroyThreadStreams);
+  if (ProcessOptions().trace_calls) special_calls.fetch_add(1);  // each call notes when it begins
   calls_are_traced.store(ProcessOptions().trace_calls || ProcessOptions().trace_summary);
   SetState(ProcessState::kReady);
   if (ProcessOptions().log) Say("a session is open");  // longwire doctor --explain looks for it

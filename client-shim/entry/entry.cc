@@ -1,6 +1,7 @@
 #include "client-shim/entry/entry.h"
 
 #include <algorithm>
+#include <chrono>
 #include <string>
 
 #include "client-shim/connect/options.h"
@@ -9,10 +10,29 @@
 #include "client-shim/support/threads.h"
 
 namespace longwire::shim {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+uint64_t Nanoseconds() {
+  return static_cast<uint64_t>(std::chrono::nanoseconds(Clock::now().time_since_epoch()).count());
+}
+
+// Of the trace: the first call's.
+uint64_t Start() {
+  static const uint64_t start = Nanoseconds();
+  return start;
+}
+
+}  // namespace
 
 std::atomic<uint32_t> Entry::succeeded[wire::kCallNumbers];
 
 void Entry::CheckSlowly() {
+  if (calls_are_traced.load(std::memory_order_relaxed) && ProcessOptions().trace_calls) {
+    Start();
+    ThisThread().call_began = Nanoseconds();
+  }
   if (CallBeforeInit(id_)) return;
   switch (CurrentProcessState()) {
     case ProcessState::kReady:
@@ -44,7 +64,14 @@ void Entry::Trace(CUresult result) const {
   if (result == CUDA_SUCCESS) succeeded[static_cast<size_t>(id_)].fetch_add(1);
   if (!ProcessOptions().trace_calls) return;
   const char* name = ErrorName(result);
-  Say("[%u] %s = %s", ThisThread().number, CallName(id_), name == nullptr ? "?" : name);
+  const uint64_t began = ThisThread().call_began, now = Nanoseconds();
+  // What cuInit began before there was a trace has no time.
+  if (began == 0) {
+    return Say("[%u] %s = %s", ThisThread().number, CallName(id_), name == nullptr ? "?" : name);
+  }
+  Say("[%u] %s = %s, at %.6f s for %.1f us", ThisThread().number, CallName(id_),
+      name == nullptr ? "?" : name, static_cast<double>(began - Start()) / 1e9,
+      static_cast<double>(now - began) / 1e3);
 }
 
 void Entry::Log(CUresult result) const {

@@ -19,6 +19,7 @@ struct ThreadState {
   CaptureMode capture_mode = CaptureMode::kGlobal;
   uint32_t strict_captures = 0;     // captures in mode global or thread-local begun by this thread
   bool runs_host_function = false;  // calls that leave the client are refused
+  uint64_t call_began = 0;          // while calls are traced: nanoseconds of a steady clock
 };
 
 // The calling thread's state. It is torn down at the thread's end (its own streams are destroyed
