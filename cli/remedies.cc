@@ -60,8 +60,8 @@ constexpr Remedy kRemedies[] = {
      "admission.openings_per_second"},
     {"no descriptors for more sessions", "ask the administrator to raise LimitNOFILE of longwired"},
     {" sessions already",
-     "end a session that longwire status shows, or ask the administrator to "
-     "raise the tenant's sessions or max_sessions"},
+     "wait for room with longwire run --wait 10m, end a session that longwire status shows, or ask "
+     "the administrator to raise the tenant's sessions or max_sessions"},
     {"upgrade ", "upgrade the older of client and server"},
     // The connection to the server.
     {"nothing listens at", "start longwired there, or correct the port in --server"},

@@ -19,6 +19,7 @@
 #include "cli/program_notice.h"
 #include "link/certificates/address.h"
 #include "server/daemon/settings/paths.h"
+#include "wire/duration.h"
 
 namespace longwire::cli {
 namespace {
@@ -92,7 +93,21 @@ int Trace(const Traced& traced, const Arguments& words) {
   return list.empty() ? Refuse("trace", "of what? See") : RunProgram("trace", words, list);
 }
 
+void SetWait(const std::string& text) {
+  if (!wire::ParseDuration(text, wire::kLongestWaitSeconds)) {
+    RefuseValue("--wait expects a duration such as 90s, 30m, 2h or 1d, at most 30d, found '" +
+                text + "'");
+  }
+  setenv("LONGWIRE_WAIT", text.c_str(), 1);
+}
+
 void AddProgram(CommandLine& line, CLI::App& command, Arguments* words) {
+  command
+      .add_option_function<std::string>("--wait", SetWait,
+                                        "where the server has no room now (its tenant has all its "
+                                        "sessions, no device has memory, "
+                                        "it is drained), wait for so long: 90s, 30m, 2h, 1d")
+      ->type_name("DURATION");
   AddConnection(command, Reach::kNetworkAndLocal);
   command.add_option("PROGRAM...", *words, "the program and its arguments, also behind --")
       ->take_all();

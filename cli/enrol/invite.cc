@@ -22,7 +22,7 @@
 #include "link/certificates/pem_files.h"
 #include "server/config/config.h"
 #include "server/daemon/settings/paths.h"
-#include "wire/number.h"
+#include "wire/duration.h"
 #include "wire/socket.h"
 
 namespace longwire::cli {
@@ -55,23 +55,12 @@ int Fail(const std::string& sentence, int status = 1) {
   return status;
 }
 
-std::optional<uint32_t> ParseDuration(std::string_view text) {
-  static constexpr std::pair<char, int64_t> kUnits[] = {
-      {'s', 1}, {'m', 60}, {'h', kHourSeconds}, {'d', 24 * kHourSeconds}};
-  for (const auto& [letter, seconds] : kUnits) {
-    if (!text.ends_with(letter)) continue;
-    auto number = wire::ParseNumber(text.substr(0, text.size() - 1), 1, kMaxSeconds / seconds);
-    if (number) return static_cast<uint32_t>(*number * seconds);
-  }
-  return std::nullopt;
-}
-
 uint32_t SecondsOf(const std::string& text) {
-  auto seconds = ParseDuration(text);
+  auto seconds = wire::ParseDuration(text, kMaxSeconds);
   if (!seconds) {
     RefuseValue("--for expects a duration up to 7d, such as 30m or 1h, found '" + text + "'");
   }
-  return *seconds;
+  return static_cast<uint32_t>(*seconds);
 }
 
 // What the server's configuration says; empty where it says nothing or cannot be read.

@@ -11,6 +11,7 @@
 #include "base/printable.h"
 #include "client-shim/support/never_destroyed.h"
 #include "wire/disabled_names.h"
+#include "wire/duration.h"
 #include "wire/lane.h"
 #include "wire/rings/spinning.h"
 #include "wire/switches.h"
@@ -88,6 +89,16 @@ std::string Compression(const std::string& word) {
   return "auto";
 }
 
+std::chrono::seconds Wait(const std::string& text) {
+  auto seconds = wire::ParseDuration(text, wire::kLongestWaitSeconds);
+  if (seconds) return std::chrono::seconds(*seconds);
+  if (!text.empty() && text != "0") {
+    Say("LONGWIRE_WAIT=%s is no duration such as 90s, 30m, 2h or 1d, at most 30d; it does not wait",
+        text.c_str());
+  }
+  return {};
+}
+
 }  // namespace
 
 Options ReadOptions(const char* configuration_path) {
@@ -100,6 +111,7 @@ Options ReadOptions(const char* configuration_path) {
   options.runtime_directory = value("LONGWIRE_RUNTIME_DIR");
   options.compression = Compression(value("LONGWIRE_COMPRESSION"));
   options.devices = value("LONGWIRE_DEVICES");
+  options.wait = Wait(value("LONGWIRE_WAIT"));
   std::string log = value("LONGWIRE_LOG");
   options.log = !log.empty() && log != "0";
   for (const std::string& what : Split(value("LONGWIRE_TRACE"))) {

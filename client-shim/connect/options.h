@@ -2,6 +2,7 @@
 // /etc/longwire/client.conf; the environment wins. They are read once, at cuInit.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@ struct Options {
   std::string link;                // LONGWIRE_LINK: the link's binary; empty: beside this library
   std::string runtime_directory;   // LONGWIRE_RUNTIME_DIR; empty: by XDG_RUNTIME_DIR or /tmp
   std::string compression;         // LONGWIRE_COMPRESSION: auto, none, lz4 or zstd
+  std::chrono::seconds wait{0};    // LONGWIRE_WAIT: how long to wait for room at the server
   std::string devices;             // LONGWIRE_DEVICES: how many to request; empty: the default
   bool log = false;                // LONGWIRE_LOG: messages about events, on stderr
   bool trace_calls = false;        // LONGWIRE_TRACE=calls: one line per call on stderr

@@ -10,9 +10,9 @@
 #include "base/environment.h"
 #include "base/mutex.h"
 #include "base/reason.h"
-#include "client-shim/connect/open_session.h"
 #include "client-shim/connect/options.h"
 #include "client-shim/connect/visible_devices.h"
+#include "client-shim/connect/wait_for_room.h"
 #include "client-shim/context/context.h"
 #include "client-shim/context/context_parts.h"
 #include "client-shim/context/current_context.h"
@@ -180,7 +180,7 @@ CUresult OpenAndAdopt() {
     Say("%s", sentence.c_str());
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
-  if (!OpenSession(options, windows, &parts, &sentence)) {
+  if (!OpenSessionOrWait(options, windows, &parts, &sentence)) {
     Say("%s", sentence.c_str());
     // As a link answers for a server out of its reach: frameworks take it as a host without GPU.
     return CUDA_ERROR_NO_DEVICE;

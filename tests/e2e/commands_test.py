@@ -122,6 +122,13 @@ class WrongUseTest(CommandsTest):
             result = self.longwire(*words)
             self.assertEqual((2, "", sentence + "\n"), result[:3])
 
+    def test_a_wait_that_is_no_duration(self):
+        self.expect_refusal("run: --wait expects a duration such as 90s, 30m, 2h or 1d, at most "
+                            "30d, found '5'", "run", "--wait", "5", "/bin/true")
+        result = self.longwire("run", "--server", self.nowhere, "--wait", "90s", "--",
+                               "/usr/bin/printenv", "LONGWIRE_WAIT")
+        self.assertEqual((0, "90s\n"), result[:2], result.err)
+
     def test_addresses_of_another_kind(self):
         for given, sentence in (
                 ("http://host:7411/", "'http://host:7411/' is a URL; write host:7411"),

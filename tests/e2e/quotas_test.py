@@ -21,10 +21,10 @@ class QuotaTest(unittest.TestCase):
         self.assertEqual(0, result.code, result.err + self.longwire.log_tail())
         return result.out.split("\n")
 
-    def start(self, tenant, program, *words):
+    def start(self, tenant, program, *words, **environment):
         process = subprocess.Popen(
             self.longwire.command(self.longwire.program(program), *map(str, words)),
-            env=self.longwire.environment_of(tenant), stdin=subprocess.PIPE,
+            env=self.longwire.environment_of(tenant, **environment), stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(process.communicate)
         return process
@@ -82,6 +82,29 @@ class QuotaTest(unittest.TestCase):
         refused = self.longwire.run_as("small", self.longwire.program("allocate.static"), MIB)
         self.assertNotEqual(0, refused.code)
         self.assertIn("'small' has 2 sessions already; its limit is 2", refused.err)
+        for holder in holders:
+            holder.communicate("\n")
+
+    def test_who_waits_gets_room_when_there_is_some(self):
+        holders = [self.hold("small", MIB)[0] for _ in range(2)]
+        waiting = self.start("small", "allocate.static", MIB, LONGWIRE_WAIT="60s")
+        self.assertEqual("longwire: waiting: the tenant 'small' has 2 sessions already; its limit "
+                         "is 2\n", waiting.stderr.readline())
+        time.sleep(0.5)
+        self.assertIsNone(waiting.poll())
+        holders[0].communicate("\n")
+        out, err = waiting.communicate("\n", timeout=60)
+        self.assertEqual(0, waiting.returncode, err)
+        holders[1].communicate("\n")
+
+    def test_who_waits_gives_up_in_time(self):
+        holders = [self.hold("small", MIB)[0] for _ in range(2)]
+        refused = self.longwire.run_as("small", self.longwire.program("allocate.static"), MIB,
+                                       LONGWIRE_WAIT="2s")
+        self.assertNotEqual(0, refused.code)
+        self.assertEqual(2, refused.err.count("'small' has 2 sessions already; its limit is 2"),
+                         refused.err)  # when it begins to wait, and as its answer
+        self.assertLess(refused.seconds, 4 * 2)
         for holder in holders:
             holder.communicate("\n")
 

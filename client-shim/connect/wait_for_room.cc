@@ -1,0 +1,33 @@
+#include "client-shim/connect/wait_for_room.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+namespace longwire::shim {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+// Between attempts: soon at first, and a server with many that wait is not asked all the time.
+constexpr milliseconds kFirstAskPause{200}, kLastAskPause{3000};
+
+}  // namespace
+
+bool OpenSessionOrWait(const Options& options, const std::vector<wire::Window>& windows,
+                       SessionParts* parts, std::string* sentence) {
+  const Clock::time_point deadline = Clock::now() + options.wait;
+  std::string said;
+  for (milliseconds pause = kFirstAskPause;; pause = std::min(2 * pause, kLastAskPause)) {
+    *parts = SessionParts();
+    if (!OpenSession(options, windows, parts, sentence)) return false;
+    const wire::OpenReply& reply = parts->reply;
+    if (reply.code != CUDA_ERROR_DEVICE_UNAVAILABLE || Clock::now() + pause > deadline) return true;
+    if (said != reply.sentence) Say("waiting: %s", reply.sentence.c_str());
+    said = reply.sentence;
+    std::this_thread::sleep_for(pause);
+  }
+}
+
+}  // namespace longwire::shim
