@@ -8,7 +8,12 @@ set(CPACK_STRIP_FILES ON)
 set(CPACK_OUTPUT_FILE_PREFIX packages)
 set(CPACK_PACKAGE_NAME longwire)
 set(CPACK_PACKAGE_VENDOR Longwire)
-set(CPACK_PACKAGE_CONTACT "Longwire <longwire@localhost>")
+# Whoever builds packages answers for them; Debian's tools read the same variables.
+set(LONGWIRE_MAINTAINER "Longwire <longwire@localhost>")
+if(DEFINED ENV{DEBEMAIL})
+  set(LONGWIRE_MAINTAINER "$ENV{DEBFULLNAME} <$ENV{DEBEMAIL}>")
+endif()
+set(CPACK_PACKAGE_CONTACT ${LONGWIRE_MAINTAINER})
 
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION utils)
@@ -44,6 +49,18 @@ set(CPACK_DEBIAN_COMMON_PACKAGE_NAME longwire-common)
 set(CPACK_DEBIAN_COMMON_DESCRIPTION "command of Longwire, for servers and clients
 Runs programs, shows what a server does, finds out what is wrong. Both
 longwire-server and longwire-client need it.")
+
+# What each Debian package says of itself. SOURCE_DATE_EPOCH makes the date always the same.
+string(TIMESTAMP LONGWIRE_BUILT "%a, %d %b %Y %H:%M:%S +0000" UTC)
+configure_file(${debian}/changelog.in ${PROJECT_BINARY_DIR}/debian/changelog.Debian @ONLY)
+execute_process(COMMAND gzip --best --no-name --force changelog.Debian
+  WORKING_DIRECTORY ${PROJECT_BINARY_DIR}/debian COMMAND_ERROR_IS_FATAL ANY)
+foreach(part server client common)
+  install(FILES ${debian}/copyright ${PROJECT_BINARY_DIR}/debian/changelog.Debian.gz
+    DESTINATION share/doc/longwire-${part} COMPONENT ${part})
+endforeach()
+install(FILES ${PROJECT_SOURCE_DIR}/NOTICE ${PROJECT_SOURCE_DIR}/CHANGELOG.md
+  DESTINATION share/doc/longwire-common COMPONENT common)
 
 include(CPack)
 
