@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The Debian packages as Debian's own checker sees them: no error.
 
-lint_test.py --build FOLDER
+lint_test.py BUILD
 """
 import pathlib
 import subprocess
@@ -12,7 +12,7 @@ WITHOUT = "bogus-mail-host"
 
 
 def main():
-    packages = sorted((pathlib.Path(sys.argv[2]) / "packages").glob("*.deb"))
+    packages = sorted((pathlib.Path(sys.argv[1]) / "packages").glob("*.deb"))
     if len(packages) != 3:
         sys.exit(f"three packages were to be checked, not {packages}")
     found = subprocess.run(["lintian", "--allow-root", "--suppress-tags", WITHOUT, *packages],
