@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 # Who builds packages for others sets DEBEMAIL; without it nobody can be written to.
-WITHOUT = "bogus-mail-host"
+WITHOUT = "bogus-mail-host,bogus-mail-host-in-debian-changelog"
 
 
 def main():
