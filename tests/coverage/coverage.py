@@ -53,7 +53,7 @@ def functions_of(longwire, program, variant, *arguments, **environment):
         print(f"{program}: {wrong}")
         return []
     refused = [function for function, (code, where) in ALWAYS_REFUSED.items()
-               if where == program and f" {function} = {code}\n" in result.err]
+               if where == program and re.search(rf" {function} = {code}(,|$)", result.err, re.M)]
     return good_calls(result.err) + refused
 
 
