@@ -249,8 +249,10 @@ class FilesTest(unittest.TestCase):
         self.assertIn(SPACE, result.stderr)
 
     def test_a_timeline(self):
-        result = self.run_cli("memory", "--server", self.longwire.address, "--timeline",
-                              "/dev/full", "--seconds", "0.1")
+        full = self.longwire.runtime / "full.svg"
+        full.symlink_to("/dev/full")
+        result = self.run_cli("memory", "--server", self.longwire.address, "--timeline", full,
+                              "--seconds", "0.1")
         self.assertEqual(1, result.code, result)
         self.assertIn(SPACE, result.err)
 
