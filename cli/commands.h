@@ -18,7 +18,9 @@ int Doctor(const Arguments& arguments);
 int Config(const Arguments& arguments);
 int Memory(const Arguments& arguments);
 int Status(const Arguments& arguments);
+int Top(const Arguments& arguments);
 int Trace(const Arguments& arguments);
+int Usage(const Arguments& arguments);
 
 inline constexpr int kUsageStatus = 2;
 

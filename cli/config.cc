@@ -29,7 +29,8 @@ bool Read(const std::string& file, config::Draft* draft, config::Draft* effectiv
   config::Problems problems;
   if (!file.empty()) config::ReadFile(file, draft, &problems);
   *effective = *draft;
-  config::FillDefaults(daemon::RuntimeDirectory(), &effective->config, daemon::CacheDirectory());
+  config::FillDefaults(daemon::RuntimeDirectory(), &effective->config, daemon::CacheDirectory(),
+                       daemon::StateDirectory());
   config::Check(*effective, &problems);
   for (const std::string& warning : draft->warnings) {
     std::fprintf(stderr, "warning: %s\n", warning.c_str());

@@ -21,6 +21,10 @@ constexpr const char* kHelp =
                     find out what works and what does not, with a remedy for each problem
   longwire status [--server HOST:PORT] [--json]
                     the server's devices, memory and sessions
+  longwire top [--server HOST:PORT] [--once [--json]]
+                    the same and what runs there now, live
+  longwire usage [--since WHEN] [--until WHEN] [--by tenant|identity|program] [--json]
+                    what sessions of this host's longwired have used
   longwire memory [--server HOST:PORT] [--timeline FILE --seconds N]
                     which session has which device memory, now or over time
   longwire trace --calls | --allocations | --summary [--] PROGRAM [ARGUMENTS...]
@@ -42,7 +46,7 @@ constexpr const char* kHelp =
 
 HOST:PORT may be a comma list, and for run, trace, doctor, admin and bench unix:PATH, the local
 socket of a server on this host. Without --server the environment variable LONGWIRE_SERVER is used;
-status, memory and admin then ask longwired of this host.
+status, top, memory and admin then ask longwired of this host.
 )";
 
 struct Command {
@@ -56,7 +60,8 @@ constexpr Command kCommands[] = {
     {"doctor", longwire::cli::Doctor}, {"invite", longwire::cli::Invite},
     {"join", longwire::cli::Join},     {"memory", longwire::cli::Memory},
     {"run", longwire::cli::Run},       {"status", longwire::cli::Status},
-    {"trace", longwire::cli::Trace},
+    {"top", longwire::cli::Top},       {"trace", longwire::cli::Trace},
+    {"usage", longwire::cli::Usage},
 };
 
 // What was printed into a full file system is not a success.
