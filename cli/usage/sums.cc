@@ -63,13 +63,13 @@ std::string Table(const std::vector<Row>& rows) {
 
 std::string Lacks(const Sums& sums) {
   std::string text;
-  auto say = [&](uint64_t count, const char* what) {
-    if (count != 0) text += std::to_string(count) + what + "\n";
+  auto say = [&](const char* what, uint64_t count, const char* then) {
+    if (count != 0) text += what + std::to_string(count) + then + "\n";
   };
-  say(sums.total.unknown,
-      " of the sessions ended while there was no longwired: what they used is not in the sums");
-  say(sums.total.estimated, " of the sessions: their memory is estimated in part");
-  say(sums.read.damaged, " damaged lines were left out: what they told is not in the sums");
+  say("sessions that ended while there was no longwired: ", sums.total.unknown,
+      "; what they used is not known and not in the sums");
+  say("sessions whose memory is estimated in part: ", sums.total.estimated, "");
+  say("damaged lines: ", sums.read.damaged, "; what they told is not in the sums");
   return text;
 }
 

@@ -80,6 +80,7 @@ std::string JsonLine(const UsageRecord& record) {
 }
 
 std::string UsageSentence(const UsageRecord& record) {
+  if (!record.gpu_seconds) return "how much it has used is not known";
   return "has used " + NumberText(record.gpu_seconds) + " s of GPU time and " +
          NumberText(record.memory_byte_hours) + " byte-hours of device memory in " +
          NumberText(record.calls) + " calls";
