@@ -12,7 +12,7 @@ namespace {
 
 using std::chrono::steady_clock;
 
-constexpr size_t kMostRequests = 16;  // that wait while the server does not answer
+constexpr size_t kRequestLimit = 16;  // that wait while the server does not answer
 
 std::string SentenceOf(const transport::AdminReply& reply) {
   std::string all = reply.done() ? "" : "not done";
@@ -121,7 +121,7 @@ Fetcher::State Fetcher::Get() {
 void Fetcher::Ask(transport::AdminRequest request) {
   {
     base::MutexLock lock(mutex_);
-    if (requests_.size() < kMostRequests) requests_.push_back(std::move(request));
+    if (requests_.size() < kRequestLimit) requests_.push_back(std::move(request));
   }
   changed_.NotifyAll();
 }

@@ -10,10 +10,10 @@ namespace longwire::cli::top {
 namespace {
 
 // Devices and tenants have at most this many rows each, and a quarter of the page.
-constexpr int kMostRows = 8;
+constexpr int kRowLimit = 8;
 
 int RowsFor(size_t rows, int height) {
-  return std::min({static_cast<int>(rows), std::max(1, height / 6), kMostRows});
+  return std::min({static_cast<int>(rows), std::max(1, height / 6), kRowLimit});
 }
 
 // The titles and the first rows; a line says how many more there are.

@@ -177,8 +177,20 @@ TEST(PictureText, HasAllAndSaysWhatIsAbsent) {
   EXPECT_THAT(text, HasSubstr("longwired 1.0 at here (host gpu1), up 60.0 s, 1 session\n"));
   EXPECT_THAT(text, HasSubstr("65M/1.0G"));
   EXPECT_THAT(text, HasSubstr("n/a  n/a cordoned\n"));
-  EXPECT_THAT(text, HasSubstr("./train?[2J"));
+  EXPECT_THAT(text, HasSubstr(" train?[2J "));
   EXPECT_THAT(text, HasSubstr("POWER and TEMP: longwired does not know them"));
+}
+
+TEST(PictureText, DevicesAreSpans) {
+  Picture picture;
+  picture.sessions.resize(1);
+  auto text = [&](std::vector<int32_t> devices) {
+    picture.sessions[0].devices = std::move(devices);
+    return SessionLines(picture, 0, Column::kGpu, false)[1];
+  };
+  EXPECT_THAT(text({}), HasSubstr(" -  "));
+  EXPECT_THAT(text({3}), HasSubstr(" 3  "));
+  EXPECT_THAT(text({0, 1, 2, 3, 7}), HasSubstr(" 0-3,7 "));
 }
 
 TEST(PictureJson, IsOneObjectInWhichTheUnknownIsNull) {

@@ -5,13 +5,14 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <cwchar>
+
+#include "base/environment.h"
 
 namespace longwire::cli::top {
 namespace {
 
-constexpr int kEscapeDelay = 50;  // ms: a lone escape key is told from a key's sequence by that
+constexpr int kEscapeDelay = 50;  // ms: a key's sequence that stays one character is the escape key
 constexpr wint_t kControlC = 3;
 constexpr wint_t kControlH = 8;
 constexpr wint_t kEscape = 27;
@@ -82,7 +83,7 @@ bool CharacterOf(wint_t code, Key* key, std::string* text) {
 }  // namespace
 
 bool Screen::Open(std::string* sentence) {
-  const char* terminal = std::getenv("TERM");
+  const char* terminal = base::Environment("TERM");
   set_escdelay(kEscapeDelay);
   SCREEN* screen = newterm(nullptr, stdout, stdin);
   if (screen == nullptr) {

@@ -24,7 +24,7 @@ class Screen {
   int height() const;
 
   enum class Event { kNone, kKey, kResized, kGone };  // kGone: nobody is at the terminal any more
-  // Waits for at most so many milliseconds.
+  // Waits at most this time.
   Event Wait(int milliseconds, Key* key, std::string* text);
 
  private:

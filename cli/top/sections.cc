@@ -49,10 +49,17 @@ std::string Join(const std::vector<std::string>& names) {
   return list;
 }
 
+// "0-3,7".
 std::string DevicesText(const SessionRow& row) {
-  std::vector<std::string> numbers;
-  for (int32_t device : row.devices) numbers.push_back(std::to_string(device));
-  return numbers.empty() ? kUnknown : Join(numbers);
+  std::vector<std::string> spans;
+  for (size_t i = 0; i < row.devices.size();) {
+    size_t end = i + 1;
+    while (end < row.devices.size() && row.devices[end] == row.devices[end - 1] + 1) ++end;
+    spans.push_back(std::to_string(row.devices[i]));
+    if (end - i > 1) spans.back() += "-" + std::to_string(row.devices[end - 1]);
+    i = end;
+  }
+  return spans.empty() ? kUnknown : Join(spans);
 }
 
 std::string GateText(const SessionRow& row) {
@@ -60,6 +67,9 @@ std::string GateText(const SessionRow& row) {
   if (row.gate == Gate::kClosed) return row.waits ? "HELD" : "shut";
   return "open";
 }
+
+// A path's last part: the beginning of most paths is the same.
+std::string FileName(const std::string& program) { return program.substr(program.rfind('/') + 1); }
 
 std::string MemoryText(uint64_t used, uint64_t limit) {
   return Bytes(used) + (limit == UINT64_MAX ? "" : "/" + Bytes(limit));
@@ -106,12 +116,12 @@ std::vector<std::string> SessionLines(const Picture& picture, int width, Column 
                                       bool reversed) {
   std::vector<Table::Column> columns = {
       {"SESSION", 7, true},  {"PROGRAM", 10},      {"IDENTITY", 8},        {"TENANT", 8, false, 4},
-      {"HOST", 8, false, 1}, {"DEV", 4, false, 2}, {"GPU%", 5, true},      {"MEM", 5, true},
-      {"UP/s", 5, true},     {"DOWN/s", 6, true},  {"TRIP/s", 6, true, 3}, {"GATE", 5}};
+      {"HOST", 8, false, 1}, {"DEV", 4, false, 2}, {"GPU%", 4, true},      {"MEM", 4, true},
+      {"UP/s", 4, true},     {"DOWN/s", 6, true},  {"TRIP/s", 6, true, 3}, {"GATE", 4}};
   columns[static_cast<size_t>(sorted)].title += reversed ? "^" : "v";
   Table table(std::move(columns));
   for (const SessionRow& row : picture.sessions) {
-    table.Add({std::to_string(row.id), row.program, row.identity, row.tenant, row.host,
+    table.Add({std::to_string(row.id), FileName(row.program), row.identity, row.tenant, row.host,
                DevicesText(row), Percent(row.gpu), Bytes(row.memory), BytesPerSecond(row.up),
                BytesPerSecond(row.down), PerSecond(row.round_trips), GateText(row)});
   }

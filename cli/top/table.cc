@@ -46,11 +46,11 @@ std::string Fit(const std::string& text, int width, bool right) {
 std::vector<int> Table::Widths(int width) const {
   std::vector<int> wanted(columns_.size()), widths(columns_.size());
   for (size_t i = 0; i < columns_.size(); ++i) {
-    wanted[i] = std::max(columns_[i].least, Width(columns_[i].title));
-    widths[i] = wanted[i];
+    const int least = wanted[i] = std::max(columns_[i].least, Width(columns_[i].title));
     for (const auto& row : rows_) {
       wanted[i] = std::max(wanted[i], Width(base::Printable(row[i])));
     }
+    widths[i] = columns_[i].right ? wanted[i] : least;  // a figure that is cut is another figure
   }
   if (width == 0) return wanted;
   auto taken = [&] {

@@ -8,7 +8,7 @@ namespace longwire::cli::top {
 
 // Columns of a terminal that the text takes; it has no control characters.
 int Width(const std::string& text);
-// The text in exactly so many columns: cut, or with blanks behind it (before it if `right`).
+// The text, exactly `width` columns wide: cut, or with blanks behind it (before it if `right`).
 // Characters that must not be shown are '?' (base/printable.h).
 std::string Fit(const std::string& text, int width, bool right = false);
 
@@ -16,9 +16,9 @@ class Table {
  public:
   struct Column {
     std::string title;
-    int least = 1;  // of its width; it may get as much as its texts need
-    bool right = false;
-    int rank = 0;  // where not all fit, those with the highest go first
+    int least = 1;       // of its width; it may get as much as its texts need
+    bool right = false;  // figures, which are never cut
+    int rank = 0;        // where not all fit, those with the highest go first
   };
 
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}

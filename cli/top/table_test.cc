@@ -55,5 +55,12 @@ TEST_F(TableTest, WhatIsLeftGoesToLongTexts) {
   EXPECT_EQ(table.Lines(8)[1], "aaaaa bb");
 }
 
+TEST_F(TableTest, FiguresAreNeverCut) {
+  Table table({{"A", 2}, {"N", 1, true}, {"M", 1, true, 1}});
+  table.Add({"aaaaaaaa", "123456789", "5"});
+  EXPECT_EQ(table.Lines(14)[1], "aa 123456789 5");
+  EXPECT_EQ(table.Lines(13)[1], "aaa 123456789");
+}
+
 }  // namespace
 }  // namespace longwire::cli::top

@@ -25,8 +25,8 @@ std::string Number(double value, int digits) {
 
 // A sum of doubles as a whole number of bytes; beyond 2^64 it is as many as there can be.
 std::string Bytes(double value) {
-  constexpr double kMost = 18446744073709549568.0;  // the largest double below 2^64
-  return BytesText(static_cast<uint64_t>(std::min(value, kMost)));
+  constexpr double kLargest = 18446744073709549568.0;  // the largest double below 2^64
+  return BytesText(static_cast<uint64_t>(std::min(value, kLargest)));
 }
 
 Row RowOf(const std::string& name, const Sum& sum) {

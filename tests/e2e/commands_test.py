@@ -9,7 +9,8 @@ import unittest
 
 import server
 
-COMMANDS = ("admin", "bench", "cert", "config", "doctor", "memory", "run", "status", "trace")
+COMMANDS = ("admin", "bench", "cert", "config", "doctor", "memory", "run", "status", "top",
+            "trace", "usage")
 SERVICES = ("longwired", "longwire-warden", "longwire-keeper", "longwire-worker", "longwire-link")
 OPERATORS = ("admin", "memory", "status")  # they ask longwired of their host by default
 
@@ -56,9 +57,9 @@ class HelpTest(CommandsTest):
                 self.expect_help(result, f"longwire {command}")
                 self.assertRegex(result.out, "exit\\s+status", command)
                 self.assertEqual("--server LIST" in result.out,
-                                 command not in ("cert", "config"), command)
+                                 command not in ("cert", "config", "usage"), command)
                 self.assertEqual("unix:" in result.out,
-                                 command not in ("cert", "config"), command)
+                                 command not in ("cert", "config", "usage"), command)
         self.expect_help(self.longwire("doctor", "--explain", "--help"), "longwire doctor")
 
     def test_help_is_found_behind_other_words(self):

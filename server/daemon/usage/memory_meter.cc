@@ -18,13 +18,13 @@ void MemoryMeter::Stop(uint64_t session, uint64_t time) {
   if (found != sessions_.end()) found->second.stopped = time;
 }
 
-MemoryMeter::Seat& MemoryMeter::SeatOf(Session& session, int32_t device) {
+MemoryMeter::Seat& MemoryMeter::SeatOf(Meter& session, int32_t device) {
   auto [entry, is_new] = session.seats.try_emplace(device);
   if (is_new) entry->second.since = entry->second.compared = session.begun;
   return entry->second;
 }
 
-void MemoryMeter::Advance(const Session& session, uint64_t time, Seat* seat) {
+void MemoryMeter::Advance(const Meter& session, uint64_t time, Seat* seat) {
   const uint64_t until = std::min(time, session.stopped);
   if (until <= seat->since) return;  // or somebody has set the clock back
   seat->byte_time += static_cast<double>(seat->leased) * static_cast<double>(until - seat->since);

@@ -41,16 +41,16 @@ class MemoryMeter {
     uint64_t compared = 0;  // when `leased` was last known to be right
     double byte_time = 0;   // bytes times microseconds
   };
-  struct Session {
+  struct Meter {
     uint64_t begun = 0;
     uint64_t stopped = UINT64_MAX;
     bool estimated = false;
     std::map<int32_t, Seat> seats;  // by device
   };
-  static Seat& SeatOf(Session& session, int32_t device);
-  static void Advance(const Session& session, uint64_t time, Seat* seat);
+  static Seat& SeatOf(Meter& session, int32_t device);
+  static void Advance(const Meter& session, uint64_t time, Seat* seat);
 
-  std::map<uint64_t, Session> sessions_;
+  std::map<uint64_t, Meter> sessions_;
 };
 
 }  // namespace longwire::daemon

@@ -58,7 +58,7 @@ class UsageLog {
     UsageRecord record;
     std::chrono::steady_clock::time_point due;
   };
-  struct Session {
+  struct Measured {
     std::vector<int32_t> devices;
     bool ended = false;
   };
@@ -79,7 +79,7 @@ class UsageLog {
   base::Mutex mutex_{base::ranks::kUsageLog};
   base::CondVar changed_;
   MemoryMeter meter_ LONGWIRE_GUARDED_BY(mutex_);
-  std::map<uint64_t, Session> sessions_ LONGWIRE_GUARDED_BY(mutex_);
+  std::map<uint64_t, Measured> sessions_ LONGWIRE_GUARDED_BY(mutex_);
   std::deque<Ending> endings_ LONGWIRE_GUARDED_BY(mutex_);
   uint64_t dropped_ LONGWIRE_GUARDED_BY(mutex_) = 0;
   bool ending_ LONGWIRE_GUARDED_BY(mutex_) = false;
