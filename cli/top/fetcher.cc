@@ -27,14 +27,13 @@ std::string SentenceOf(const transport::AdminReply& reply) {
 // A new one after each failure: the server may be another process then.
 class Asker {
  public:
-  explicit Asker(const ServerOptions& options)
-      : options_(options), operator_(std::in_place, options, Operator::Prefers::kLocal) {}
+  explicit Asker(const ServerOptions& options) : options_(options) { Renew(); }
   Operator& Get() { return *operator_; }
-  void Renew() { operator_.emplace(options_, Operator::Prefers::kLocal); }
+  void Renew() { operator_ = std::make_unique<Operator>(options_, Operator::Prefers::kLocal); }
 
  private:
   const ServerOptions& options_;
-  std::optional<Operator> operator_;
+  std::unique_ptr<Operator> operator_;
 };
 
 Fetcher::Fetcher(ServerOptions options, std::chrono::duration<double> interval)

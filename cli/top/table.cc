@@ -61,7 +61,7 @@ std::vector<int> Table::Widths(int width) const {
     size_t last = widths.size();
     for (size_t i = 0; i < widths.size(); ++i) {
       if (widths[i] == 0) continue;
-      if (last == widths.size() || columns_[i].rank > columns_[last].rank) last = i;
+      if (last == widths.size() || columns_[i].rank >= columns_[last].rank) last = i;
     }
     if (last == widths.size()) break;
     widths[last] = 0;

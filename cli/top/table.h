@@ -18,7 +18,7 @@ class Table {
     std::string title;
     int least = 1;       // of its width; it may get as much as its texts need
     bool right = false;  // figures, which are never cut
-    int rank = 0;        // where not all fit, those with the highest go first
+    int rank = 0;        // where not all fit, the last one with the highest goes first
   };
 
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}

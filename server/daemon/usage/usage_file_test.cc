@@ -40,7 +40,8 @@ TEST_F(UsageFileTest, LinesAreAppendedAndTheFileIsItsOwnersAlone) {
   ASSERT_TRUE(file.Append("one", &sentence_));
   ASSERT_TRUE(UsageFile(path_, 1 << 20).Append("two", &sentence_));
   EXPECT_EQ(TextOf(path_), "one\ntwo\n");
-  EXPECT_EQ(std::filesystem::status(path_).permissions(), std::filesystem::perms(0600));
+  using std::filesystem::perms;
+  EXPECT_EQ(std::filesystem::status(path_).permissions(), perms::owner_read | perms::owner_write);
 }
 
 TEST_F(UsageFileTest, AllFilesTogetherStayWithinTheLimitAndTheNewestStay) {

@@ -17,6 +17,8 @@ using transport::LogLevel;
 constexpr milliseconds kInterval{1000};
 // Until the last events of a session have come from keeper and warden.
 constexpr milliseconds kSettle{300};
+// Many sessions that end one after another do not make the warden answer for each.
+constexpr milliseconds kShortestLook{100};
 // More records do not wait: a file system that hangs shall not take memory.
 constexpr size_t kMaxWaiting = 8192;
 
@@ -80,11 +82,13 @@ void UsageLog::Ended(UsageRecord record) {
 
 void UsageLog::Loop() {
   base::MutexLock lock(mutex_);
-  auto look = steady_clock::now();
+  auto looked = steady_clock::now() - kInterval;
   while (true) {
     while (!ending_ && endings_.empty() && sessions_.empty()) changed_.Wait(lock);
-    auto due = endings_.empty() ? look : std::min(look, endings_.front().due);
-    if (sessions_.empty() && !endings_.empty()) due = endings_.front().due;
+    auto due = looked + kInterval;
+    if (!endings_.empty()) {
+      due = std::min(due, std::max(endings_.front().due, looked + kShortestLook));
+    }
     if (!ending_ && steady_clock::now() < due) {
       changed_.WaitUntil(lock, due);
       continue;
@@ -93,7 +97,7 @@ void UsageLog::Loop() {
     lock.Unlock();
     Measure();
     WriteDue(end);
-    look = steady_clock::now() + kInterval;
+    looked = steady_clock::now();
     lock.Lock();
     if (end) return;
   }
