@@ -60,11 +60,11 @@ TEST(Picture, RatesAreOverTheTimeBetweenTwoReplies) {
   Picture picture = MakePicture("here", &before, now);
   EXPECT_DOUBLE_EQ(picture.interval, 2);
   ASSERT_EQ(picture.sessions.size(), 1u);
-  EXPECT_DOUBLE_EQ(*picture.sessions[0].gpu, 0.5);
-  EXPECT_DOUBLE_EQ(*picture.sessions[0].up, 1000);
-  EXPECT_DOUBLE_EQ(*picture.sessions[0].down, 25);
-  EXPECT_DOUBLE_EQ(*picture.sessions[0].round_trips, 10);
-  EXPECT_DOUBLE_EQ(*picture.tenants[0].gpu, 0.75);
+  EXPECT_DOUBLE_EQ(picture.sessions[0].gpu.value_or(-1), 0.5);
+  EXPECT_DOUBLE_EQ(picture.sessions[0].up.value_or(-1), 1000);
+  EXPECT_DOUBLE_EQ(picture.sessions[0].down.value_or(-1), 25);
+  EXPECT_DOUBLE_EQ(picture.sessions[0].round_trips.value_or(-1), 10);
+  EXPECT_DOUBLE_EQ(picture.tenants[0].gpu.value_or(-1), 0.75);
   EXPECT_EQ(picture.devices[0].leased, uint64_t{65} << 20);
 }
 

@@ -29,7 +29,10 @@ TEST_F(TableTest, WidthIsOfTheTerminal) {
 
 TEST_F(TableTest, WhatMustNotBeShownIsAQuestionMark) {
   EXPECT_EQ(Fit("a\x1b[2Jb\n", 8), "a?[2Jb? ");
-  EXPECT_EQ(Fit("\xff\u202ex", 4), "??x ");
+  EXPECT_EQ(Fit("\xff\xe2\x80\xae"
+                "x",
+                4),
+            "??x ");
 }
 
 TEST_F(TableTest, ColumnsAreAsWideAsTheirTexts) {
