@@ -30,6 +30,7 @@ inline constexpr LockRank kImages{270, "daemon::Images::mutex_"};
 inline constexpr LockRank kImageStore{280, "images::ImageStore::mutex_"};
 inline constexpr LockRank kWardenClient{290, "daemon::WardenClient::mutex_"};
 inline constexpr LockRank kIdentityFigures{295, "daemon::IdentityFigures::mutex_"};
+inline constexpr LockRank kUsageLog{297, "daemon::UsageLog::mutex_"};
 inline constexpr LockRank kNotifier{300, "daemon::Notifier::mutex_"};
 
 // What link and longwired share.
@@ -47,6 +48,9 @@ inline constexpr LockRank kCapacity{530, "admission::Capacity::mutex_"};
 inline constexpr LockRank kOpenings{540, "admission::Openings::mutex_"};
 inline constexpr LockRank kConnections{550, "admission::Connections::mutex_"};
 inline constexpr LockRank kLogLimits{560, "transport::LineLimits::mutex_"};
+
+// longwire.
+inline constexpr LockRank kTopFetcher{580, "cli::top::Fetcher::mutex_"};
 
 // longwire-keeper.
 inline constexpr LockRank kJobThread{600, "keeper::JobThread::mutex_"};

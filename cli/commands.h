@@ -16,7 +16,9 @@ void AddJoin(CommandLine& line);
 void AddMemory(CommandLine& line);
 void AddRun(CommandLine& line);
 void AddStatus(CommandLine& line);
+void AddTop(CommandLine& line);
 void AddTrace(CommandLine& line);
+void AddUsage(CommandLine& line);
 void AddVersion(CommandLine& line);
 
 }  // namespace longwire::cli

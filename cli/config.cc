@@ -25,7 +25,8 @@ void Read(const std::string& file, config::Draft* draft, config::Draft* effectiv
           config::Problems* problems) {
   if (!file.empty()) config::ReadFile(file, draft, problems);
   *effective = *draft;
-  config::FillDefaults(daemon::RuntimeDirectory(), &effective->config, daemon::CacheDirectory());
+  config::FillDefaults(daemon::RuntimeDirectory(), &effective->config, daemon::CacheDirectory(),
+                       daemon::StateDirectory());
   config::Check(*effective, problems);
 }
 

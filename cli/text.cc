@@ -2,15 +2,10 @@
 
 #include <cstdio>
 
+#include "base/json.h"
 #include "base/printable.h"
 
 namespace longwire::cli {
-namespace {
-
-constexpr char32_t kReplacement = 0xfffd;  // for bytes that are no character
-
-}  // namespace
-
 std::string BytesText(uint64_t bytes) {
   constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   double value = static_cast<double>(bytes);
@@ -38,23 +33,7 @@ std::string VersionText(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
 
-std::string JsonString(std::string_view text) {
-  std::string json = "\"";
-  while (!text.empty()) {
-    const base::Character character = base::FirstCharacter(text);
-    if (!character.valid || !base::MayBeShown(character.code)) {
-      char escape[8];
-      const char32_t code = character.valid ? character.code : kReplacement;
-      std::snprintf(escape, sizeof(escape), "\\u%04x", static_cast<unsigned>(code));
-      json += escape;
-    } else {
-      if (text[0] == '"' || text[0] == '\\') json += '\\';
-      json.append(text.substr(0, character.bytes));
-    }
-    text.remove_prefix(character.bytes);
-  }
-  return json + "\"";
-}
+std::string JsonString(std::string_view text) { return base::JsonString(text); }
 
 std::string Printable(std::string_view text) { return base::Printable(text); }
 

@@ -26,7 +26,10 @@ longwire_static_libraries(third_party grpc++ protobuf openssl yaml-cpp libcares 
 file(GLOB abseil ${CMAKE_LIBRARY_PATH} /usr/lib/x86_64-linux-gnu/libabsl_*.a)
 find_library(static_upb NAMES libupb.a REQUIRED)
 find_library(static_sorting NAMES libaddress_sorting.a REQUIRED)
-list(APPEND third_party ${abseil} ${static_upb} ${static_sorting} ${LONGWIRE_LZ4} ${LONGWIRE_ZSTD})
+find_library(static_curses NAMES libncursesw.a REQUIRED)
+find_library(static_terminfo NAMES libtinfo.a REQUIRED)
+list(APPEND third_party ${abseil} ${static_upb} ${static_sorting} ${LONGWIRE_LZ4} ${LONGWIRE_ZSTD}
+  ${static_curses} ${static_terminfo})
 list(REMOVE_DUPLICATES third_party)
 
 function(longwire_relocatable target)
@@ -45,8 +48,8 @@ function(longwire_relocatable target)
 endfunction()
 longwire_relocatable(longwire-link longwire_transport longwire_certificates longwire_wire
   longwire_base)
-longwire_relocatable(longwire longwire_transport longwire_certificates longwire_calls
-  longwire_config longwire_wire longwire_base)
+longwire_relocatable(longwire longwire_usage longwire_top longwire_command_line
+  longwire_transport longwire_certificates longwire_calls longwire_config longwire_wire longwire_base)
 
 set(tarball ${relocatable}/longwire-client-${PROJECT_VERSION}-x86_64.tar.xz)
 add_custom_command(OUTPUT ${tarball}

@@ -14,7 +14,7 @@ import tempfile
 # Debian's packages of what is linked in: their licences want to be shipped with it.
 LINKED_IN = ("libgrpc++-dev", "libprotobuf-dev", "libabsl-dev", "libssl-dev", "libc-ares-dev",
              "libre2-dev", "libyaml-cpp-dev", "liblz4-dev", "libzstd-dev", "zlib1g-dev",
-             "libcli11-dev")
+             "libcli11-dev", "libncurses-dev")
 PAGES = "environment.md", "host-memory.md", "identity.md", "install.md", "nccl.md", "switches.md"
 
 

@@ -128,7 +128,8 @@ uint64_t LogLinesLeftOut() { return Limits().left_out(); }
 void Log(LogLevel level, const LogSubject& subject, std::string_view text) {
   if (!Logs(level)) return;
   std::vector<std::string> notes;
-  const bool written = level == LogLevel::kDebug || Limits().Allows(SourceOf(subject), &notes);
+  const bool counted = level != LogLevel::kDebug && subject.fields == nullptr;
+  const bool written = !counted || Limits().Allows(SourceOf(subject), &notes);
   for (const std::string& note : notes) Write(LogLevel::kWarning, {}, note);
   if (written) Write(level, subject, MessageOf(subject.session, text));
 }

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace longwire::transport {
 
@@ -20,11 +22,16 @@ void SetLogLimit(uint32_t lines_per_second);
 uint64_t LogLinesLeftOut();
 bool Logs(LogLevel level);
 
+// Names, as they are in the journal behind LONGWIRE_, and their values.
+using LogFields = std::vector<std::pair<const char*, std::string>>;
+
 // What a line is about. Unknown fields stay empty. The text is used during the call only.
 struct LogSubject {
   uint64_t session = 0;
   std::string_view tenant{};  // its name in the configuration
   std::string_view peer{};    // who is at the other end: "192.0.2.7:51234"
+  // For a sink that keeps fields: more of them. Such a line is a record, and never left out.
+  const LogFields* fields = nullptr;
 };
 
 // Characters that could forge lines or that a terminal obeys become '?' (base/printable.h).

@@ -33,9 +33,9 @@ void SetKey(const std::string& key, const std::string& text, const Place& place,
             Problems* problems);
 
 // Gives every key that is not set its default; by default the sockets lie in `runtime_folder`
-// and images in `cache_folder`, or nowhere when that is empty.
+// images in `cache_folder` and records of usage in `state_folder`, or nowhere when that is empty.
 void FillDefaults(const std::string& runtime_folder, Config* config,
-                  const std::string& cache_folder = "");
+                  const std::string& cache_folder = "", const std::string& state_folder = "");
 
 // Checks values against each other. Call it after FillDefaults.
 void Check(const Draft& draft, Problems* problems);

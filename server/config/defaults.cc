@@ -11,6 +11,7 @@ namespace {
 // Many programs that one user starts in loops on one host stay below it, as does what a server
 // without warm workers can start.
 constexpr uint32_t kOpeningsPerSecond = 25;
+constexpr const char* kUsageName = "/usage.jsonl";
 
 void Fill(Message* message);
 
@@ -45,7 +46,7 @@ void Fill(Message* message) {
 }  // namespace
 
 void FillDefaults(const std::string& runtime_folder, Config* config,
-                  const std::string& cache_folder) {
+                  const std::string& cache_folder, const std::string& state_folder) {
   Fill(config);
   ModuleCache& modules = *config->mutable_module_cache();
   if (!modules.has_directory()) {
@@ -53,6 +54,9 @@ void FillDefaults(const std::string& runtime_folder, Config* config,
   }
   if (!modules.has_compiled()) {
     modules.set_compiled(cache_folder.empty() ? "none" : cache_folder + "/compiled");
+  }
+  if (!config->usage().has_file()) {
+    config->mutable_usage()->set_file(state_folder.empty() ? "none" : state_folder + kUsageName);
   }
   // The socket's file keeps its name: clients have it in LONGWIRE_SERVER.
   if (!config->has_local_socket()) config->set_local_socket(runtime_folder + "/door");

@@ -6,6 +6,7 @@
 
 #include "link/transport/log.h"
 #include "server/daemon/sessions/figures.h"
+#include "server/daemon/sessions/recording.h"
 #include "server/daemon/sessions/view.h"
 #include "server/daemon/unary_call.h"
 
@@ -159,6 +160,9 @@ void FillSession(ServerSession& session, const warden::Stats* stats,
   out->set_warm(session.worker().warm);
   out->set_local(client.local());
   out->set_epoch(session.epoch());
+  uint64_t round_trips = 0;
+  if (session.gates() != nullptr) out->set_calls(CallsOf(*session.gates(), &round_trips));
+  out->set_round_trips(round_trips);
   uint64_t leased = 0;
   for (size_t i = 0; stats != nullptr && i < stats->sessions.size(); ++i) {
     const warden::SessionStats& seat = stats->sessions[i];

@@ -54,11 +54,15 @@ std::vector<std::string> JournalFields(LogLevel level, const LogSubject& subject
                                      "PRIORITY=" + std::to_string(PriorityOf(level)),
                                      "SYSLOG_IDENTIFIER=longwired"};
   if (subject.session != 0) fields.push_back("LONGWIRE_SESSION=" + std::to_string(subject.session));
-  auto add = [&](const char* name, std::string_view text) {
+  auto add = [&](const std::string& name, std::string_view text) {
     if (!text.empty()) fields.push_back(name + base::Printable(text));
   };
   add("LONGWIRE_TENANT=", subject.tenant);
   add("LONGWIRE_PEER=", subject.peer);
+  if (subject.fields == nullptr) return fields;
+  for (const auto& [name, value] : *subject.fields) {
+    add("LONGWIRE_" + std::string(name) + "=", value);
+  }
   return fields;
 }
 

@@ -6,6 +6,8 @@
 //   LONGWIRE_SESSION   the session's number       } each
 //   LONGWIRE_TENANT    the tenant's name          } only where
 //   LONGWIRE_PEER      who is at the other end    } it is known
+//
+// and those that the line brings (server/daemon/usage/usage_record.cc).
 #pragma once
 
 #include <string>

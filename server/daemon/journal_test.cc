@@ -34,6 +34,14 @@ TEST(JournalFields, WhatIsNotKnownIsLeftOut) {
   EXPECT_EQ(JournalFields(LogLevel::kDebug, {}, "")[1], "PRIORITY=7");
 }
 
+TEST(JournalFields, OfARecord) {
+  const transport::LogFields more = {{"GPU_SECONDS", "1.5"}, {"EMPTY", ""}, {"PROGRAM", "a\nb"}};
+  EXPECT_THAT(
+      JournalFields(LogLevel::kInfo, {.session = 1, .fields = &more}, "used"),
+      ElementsAre("MESSAGE=used", "PRIORITY=6", "SYSLOG_IDENTIFIER=longwired", "LONGWIRE_SESSION=1",
+                  "LONGWIRE_GPU_SECONDS=1.5", "LONGWIRE_PROGRAM=a?b"));
+}
+
 TEST(JournalStream, IsTheFileThatTheVariableNames) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
@@ -89,6 +97,26 @@ TEST_F(LogSinkTest, TakesLinesInPlaceOfStandardError) {
   g_message.clear();
   Log(LogLevel::kDebug, "not at this level");
   EXPECT_EQ(g_message, "");
+}
+
+// Counts what it takes; a line about what was left out is about nobody.
+size_t g_records = 0, g_lines = 0;
+bool Count(LogLevel, const LogSubject& subject, const std::string&) {
+  if (subject.session != 0) ++(subject.fields != nullptr ? g_records : g_lines);
+  return true;
+}
+
+TEST_F(LogSinkTest, ARecordIsNeverLeftOut) {
+  transport::SetLogSink(Count);
+  transport::SetLogLimit(1);
+  const transport::LogFields fields;
+  for (int i = 0; i < 100; ++i) {
+    Log(LogLevel::kInfo, {.session = 7001}, "a line");
+    Log(LogLevel::kInfo, {.session = 7001, .fields = &fields}, "a record");
+  }
+  transport::SetLogLimit(0);
+  EXPECT_EQ(g_records, 100u);
+  EXPECT_LT(g_lines, 20u);
 }
 
 TEST_F(LogSinkTest, ALineItCannotTakeIsWritten) {

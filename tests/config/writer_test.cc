@@ -83,6 +83,9 @@ workers:
   system_calls: enforce
   host_memory: 64GiB
   processes: 4096
+usage:
+  file: none
+  size: 64MiB
 )");
 }
 
@@ -138,6 +141,7 @@ TEST(DefaultFileTest, WithEveryKeySaidItGivesTheDefaultsAndTheExamples) {
     message->mutable_module_cache()->clear_directory();
     message->mutable_module_cache()->clear_compiled();
     message->mutable_module_cache()->clear_tenant_size();
+    message->mutable_usage()->clear_file();
     message->mutable_admission()->clear_openings_per_second();
     message->mutable_admission()->clear_sessions_of_identity();
   }

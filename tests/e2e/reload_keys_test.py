@@ -28,7 +28,8 @@ AT_START = {
     "module_cache.tenant_size": "1GiB", "module_cache.tenant_images": 100,
     "module_cache.compiled": "/nonexistent/compiled", "walls": "shared_uid",
     "workers.first_uid": 1800000000, "workers.system_calls": "log",
-    "workers.host_memory": "1GiB", "workers.processes": 100}
+    "workers.host_memory": "1GiB", "workers.processes": 100,
+    "usage.file": "/nonexistent/usage.jsonl", "usage.size": "1MiB"}
 
 
 class ReloadKeysTest(unittest.TestCase):

@@ -53,7 +53,7 @@ class ServerSession {
   bool Inherit(std::vector<wire::Descriptor> rings, wire::Descriptor segment,
                std::shared_ptr<LaneNotes> notes);
   const LaneNotes* notes() const { return notes_.get(); }
-  const gates::GatePage* gates() const { return gates_.get(); }
+  gates::GatePage* gates() const { return gates_.get(); }
 
   bool WorkerIsDead() const;
   // A duplicate of the worker's control socket; invalid when there are no descriptors left.

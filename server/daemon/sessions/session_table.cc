@@ -97,10 +97,14 @@ SessionTable::SessionTable(const config::LiveConfig& live)
   WardenClient::Events events;
   events.worker_died = [this](const warden::WorkerDied& died) { OnWorkerDied(died); };
   events.warden_lost = [this] {
+    usage_->WardenLost();
     if (List().empty()) return Log(LogLevel::kInfo, "longwire-warden ended; there was no session");
     Log(LogLevel::kError, "longwire-warden went away, and all workers with it");
     EndAll({static_cast<uint32_t>(transport::kLaunchFailed), "the server's warden ended"});
   };
+  const config::Usage& usage = live_.Get()->usage();
+  usage_ = std::make_unique<UsageLog>(usage.file() == "none" ? "" : usage.file(), usage.size(),
+                                      UsageSource());
   auto starter = [this](std::string* sentence) { return StartWarden(*live_.Get(), sentence); };
   warden_ = std::make_unique<WardenClient>(live_.Get()->warden(), starter, events);
   scheduling_ = std::make_unique<Scheduling>(SchedulingOptionsOf(*live_.Get()));
@@ -109,6 +113,7 @@ SessionTable::SessionTable(const config::LiveConfig& live)
 SessionTable::~SessionTable() {
   Leave();
   if (reaper_.joinable()) reaper_.join();
+  usage_->Stop();
   warden_.reset();
 }
 
@@ -119,6 +124,7 @@ bool SessionTable::Start(std::string* sentence) {
     Log(LogLevel::kWarning, *sentence);  // it may answer later
   }
   warden_->SetGrace(config::ResumeGrace(*live_.Get()));
+  usage_->Start();
   TakeOver();
   auto stats = warden_->GetStats(sentence);
   std::string difference = stats ? DifferenceOf(*live_.Get(), *stats) : "";
@@ -206,6 +212,7 @@ std::shared_ptr<ServerSession> SessionTable::StartSession(const wire::OpenReques
     *code = transport::kDeviceUnavailable;
     return nullptr;
   }
+  usage_->Opened(id, start.devices, UtcNow());
   start.want_warm = want_warm;
   start.environment = DriverVariables(request.environment);
   start.tenant = peer.tenant->name();
@@ -219,6 +226,7 @@ std::shared_ptr<ServerSession> SessionTable::StartSession(const wire::OpenReques
     *code = worker.started.code;
     *sentence = worker.started.sentence;
     placements_.Forget(id);
+    usage_->Forget(id);
     return nullptr;
   }
   ClientDescription client{base::Printable(request.program), base::Printable(request.host),
@@ -283,6 +291,7 @@ void SessionTable::Abandon(uint64_t session) {
   scheduling_->Close(session);
   placements_.Forget(session);
   host_memory_.Ended(session);
+  usage_->Forget(session);
 }
 
 bool SessionTable::MakeTokens(ServerSession& session, std::vector<transport::Token>* tokens) {
@@ -423,6 +432,7 @@ void SessionTable::End(const std::shared_ptr<ServerSession>& session,
                        const transport::Closed& closed) {
   if (left_.load() || !session->End(closed)) return;
   Release(session->client().peer, session->client().descriptors);
+  usage_->Ended(RecordOf(*session, closed));
   Abandon(session->id());
   const Peer& peer = session->client().peer;
   const bool away = session->detached_since() != Clock::time_point::max();

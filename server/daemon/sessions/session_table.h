@@ -23,6 +23,7 @@
 #include "server/daemon/sessions/scheduling.h"
 #include "server/daemon/sessions/session.h"
 #include "server/daemon/sessions/warden_client.h"
+#include "server/daemon/usage/usage_log.h"
 #include "server/gates/host_memory_table.h"
 
 namespace longwire::daemon {
@@ -130,6 +131,9 @@ class SessionTable {
   void TakeEnd(const TakenSession& taken);
   void OnWorkerDied(const warden::WorkerDied& died);
   void ReapLoop();
+  // A record of what the session has used (recording.cc), while its seats are still there.
+  UsageRecord RecordOf(ServerSession& session, const transport::Closed& closed);
+  UsageLog::Source UsageSource();
 
   const config::LiveConfig& live_;
   std::atomic<uint64_t> next_id_;
@@ -139,6 +143,7 @@ class SessionTable {
   LocalClients inherited_clients_;  // between Start and InheritedClients
   std::unique_ptr<WardenClient> warden_;
   std::unique_ptr<Scheduling> scheduling_;
+  std::unique_ptr<UsageLog> usage_;  // asks warden_
   AwakeCores awake_cores_;
   PlacementTable placements_;
   gates::HostMemoryTable host_memory_;

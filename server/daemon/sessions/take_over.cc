@@ -5,6 +5,7 @@
 #include "link/transport/log.h"
 #include "server/config/config.h"
 #include "server/daemon/access/withdrawn.h"
+#include "server/daemon/sessions/recording.h"
 #include "server/daemon/sessions/session_record.h"
 #include "server/daemon/sessions/session_table.h"
 #include "server/daemon/sessions/terms.h"
@@ -133,6 +134,9 @@ void SessionTable::TakeEnd(const TakenSession& taken) {
   const warden::WorkerStarted& worker = taken.worker.started;
   Log(LogLevel::kWarning, {.session = worker.session, .tenant = record.tenant},
       "ended while there was no longwired: " + worker.sentence);
+  UsageRecord usage = RecordOfLost(worker.session, record);
+  usage.reason = "ended while there was no longwired: " + worker.sentence;
+  usage_->Ended(std::move(usage));
   base::MutexLock lock(mutex_);
   farewells_.Add(worker.session, record.identity, record.tenant, worker.sentence,
                  config::ResumeGrace(*live_.Get()));
@@ -153,6 +157,7 @@ bool SessionTable::TakeOver(TakenSession taken) {
   for (const warden::KeeperProcess& keeper : taken.worker.started.keepers) {
     devices.push_back(keeper.device);
   }
+  usage_->Opened(id, devices, UtcOf(Clock::time_point(std::chrono::nanoseconds(record.opened))));
   auto session =
       std::make_shared<ServerSession>(id, ClientOf(record, config), std::move(taken.worker),
                                       Clock::time_point(std::chrono::nanoseconds(record.opened)));

@@ -131,7 +131,7 @@ config::Draft Configure(const CommandLine& command_line, config::Problems* probl
     CheckName(given, command_line, &draft, problems);
     config::SetKey(given.key, given.value, {given.option, 0, 0}, &draft, problems);
   }
-  config::FillDefaults(RuntimeDirectory(), &draft.config, CacheDirectory());
+  config::FillDefaults(RuntimeDirectory(), &draft.config, CacheDirectory(), StateDirectory());
   config::Check(draft, problems);
   return draft;
 }

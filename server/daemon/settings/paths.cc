@@ -33,6 +33,11 @@ std::string CacheDirectory() {
   return user.starts_with('/') ? user + "/longwire-server" : "";
 }
 
+std::string StateDirectory() {
+  std::string given = Variable("STATE_DIRECTORY");  // a list, as above
+  return given.substr(0, given.find(':'));
+}
+
 std::string RuntimeDirectory() {
   std::string own = Variable("LONGWIRE_RUNTIME_DIR");
   if (!own.empty()) return own;

@@ -12,6 +12,9 @@ std::string RuntimeDirectory();
 // longwire-server in $XDG_CACHE_HOME or ~/.cache; empty when there is none of these.
 std::string CacheDirectory();
 
+// $STATE_DIRECTORY (systemd's); empty when there is none.
+std::string StateDirectory();
+
 // Makes the folder of `socket` (0700) if it is missing. False with a sentence if that fails or if
 // another user could replace files in it.
 bool PrepareFolderOf(const std::string& socket, std::string* sentence);

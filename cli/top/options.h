@@ -1,0 +1,16 @@
+// What longwire top is asked for.
+#pragma once
+
+#include "cli/connect.h"
+
+namespace longwire::cli::top {
+
+struct Options {
+  double interval = 1;  // seconds
+  bool once = false;
+  bool json = false;
+};
+
+void Describe(CLI::App& command, Options* options);
+
+}  // namespace longwire::cli::top

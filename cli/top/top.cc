@@ -1,0 +1,131 @@
+// longwire top: a server's devices, tenants and sessions, live.
+#include <langinfo.h>
+#include <unistd.h>
+
+#include <clocale>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <thread>
+
+#include "cli/operator/operator.h"
+#include "cli/text.h"
+#include "cli/top/fetcher.h"
+#include "cli/top/options.h"
+#include "cli/top/screen.h"
+#include "cli/top/sections.h"
+#include "link/transport/grpc_setup.h"
+
+namespace longwire::cli {
+namespace {
+
+using top::Fetcher;
+using top::Picture;
+using top::Screen;
+using top::View;
+
+constexpr const char* kFooter =
+    "Keys: arrows select a session and choose the column to sort by, / filters, k kills the "
+    "selected "
+    "session, d drains the server, c cordons a device, ? explains all, q quits. Killing, draining "
+    "and cordoning need an administrator's rights.\n\n"
+    "The exit status is 0, 1 if the server did not answer at first, 2 if this command was called "
+    "wrongly.";
+constexpr int kLook = 100;  // ms between two looks at the fetcher
+constexpr std::chrono::milliseconds kEndPatience{500};
+
+// Names are UTF-8, wherever this runs.
+void UseUtf8() {
+  std::setlocale(LC_CTYPE, "");
+  if (std::strcmp(nl_langinfo(CODESET), "UTF-8") != 0) std::setlocale(LC_CTYPE, "C.UTF-8");
+}
+
+int Fail(const std::string& sentence, int status = 1) {
+  std::fprintf(stderr, "longwire top: %s\n", Printable(sentence).c_str());
+  return status;
+}
+
+Picture PictureOf(const Fetcher::State& state) {
+  return top::MakePicture(state.server, state.before.get(), *state.now);
+}
+
+int Once(Fetcher& fetcher, const top::Options& options) {
+  std::string sentence;
+  if (!fetcher.FetchOnce(&sentence)) return Fail(sentence);
+  std::this_thread::sleep_for(std::chrono::duration<double>(options.interval));
+  if (!fetcher.FetchOnce(&sentence)) return Fail(sentence);
+  const Picture picture = PictureOf(fetcher.Get());
+  const std::string text = options.json ? PictureJson(picture) + "\n" : PictureText(picture);
+  std::fputs(text.c_str(), stdout);
+  return 0;
+}
+
+void Update(const Fetcher::State& state, View* view) {
+  if (state.problem.empty() && state.now != nullptr) view->SetPicture(PictureOf(state));
+  view->SetProblem(state.problem);
+}
+
+void Watch(Fetcher& fetcher, Screen& screen) {
+  View view;
+  uint64_t seen = 0, answers = 0;
+  bool changed = true;
+  while (!view.quit()) {
+    const Fetcher::State state = fetcher.Get();
+    if (state.number != seen) {
+      Update(state, &view);
+      if (state.answers != answers) view.Say(state.said);
+      answers = state.answers;
+      changed = true;
+    }
+    seen = state.number;
+    if (changed) screen.Draw(view.Page(screen.width(), screen.height()));
+    top::Key key{};
+    std::string text;
+    const Screen::Event event = screen.Wait(kLook, &key, &text);
+    if (event == Screen::Event::kGone) return;
+    if (event == Screen::Event::kKey) view.Press(key, text);
+    if (auto request = view.TakeRequest()) fetcher.Ask(std::move(*request));
+    changed = event != Screen::Event::kNone;
+  }
+}
+
+int Live(Fetcher& fetcher) {
+  if (isatty(STDIN_FILENO) == 0 || isatty(STDOUT_FILENO) == 0) {
+    return Fail("this is no terminal; --once prints one picture. See longwire top --help",
+                kUsageStatus);
+  }
+  std::string sentence;
+  if (!fetcher.FetchOnce(&sentence)) return Fail(sentence);
+  if (!fetcher.Start(&sentence)) return Fail(sentence);
+  {
+    Screen screen;
+    if (!screen.Open(&sentence)) return Fail(sentence);
+    Watch(fetcher, screen);
+  }
+  // A question that has no answer yet is not waited for.
+  if (!fetcher.Stop(kEndPatience)) _exit(0);
+  return 0;
+}
+
+int Top(const top::Options& options) {
+  if (options.json && !options.once) RefuseValue("--json is for --once. See longwire top --help");
+  ServerOptions server;
+  FindServer(&server);
+  UseUtf8();
+  transport::PrepareProcess();
+  Fetcher fetcher(server, std::chrono::duration<double>(options.interval));
+  return options.once ? Once(fetcher, options) : Live(fetcher);
+}
+
+}  // namespace
+
+void AddTop(CommandLine& line) {
+  auto options = std::make_shared<top::Options>();
+  CLI::App& command = line.Add(nullptr, "top", "a server's devices, tenants and sessions, live",
+                               [options] { return Top(*options); });
+  top::Describe(command, options.get());
+  AddConnection(command, Reach::kNetworkAndLocal);
+  command.footer(std::string(kOperatorHelp) + kFooter);
+}
+
+}  // namespace longwire::cli
