@@ -29,10 +29,8 @@ TEST_F(TableTest, WidthIsOfTheTerminal) {
 
 TEST_F(TableTest, WhatMustNotBeShownIsAQuestionMark) {
   EXPECT_EQ(Fit("a\x1b[2Jb\n", 8), "a?[2Jb? ");
-  EXPECT_EQ(Fit("\xff\xe2\x80\xae"
-                "x",
-                4),
-            "??x ");
+  const std::string turned = std::string("\xff\xe2\x80") + "\xae";  // U+202E
+  EXPECT_EQ(Fit(turned + "x", 4), "??x ");
 }
 
 TEST_F(TableTest, ColumnsAreAsWideAsTheirTexts) {
