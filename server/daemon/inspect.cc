@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "base/uuid_text.h"
 #include "link/transport/log.h"
 #include "server/daemon/sessions/figures.h"
 #include "server/daemon/sessions/view.h"
@@ -70,6 +71,7 @@ void FillAdmission(SessionTable& table, transport::Admission* admission) {
 void FillDevice(const warden::DeviceStats& stats, transport::Device* device) {
   device->set_ordinal(stats.device);
   device->set_name(stats.name);
+  device->set_uuid(base::UuidText(stats.facts.uuid));
   device->set_total(stats.total);
   device->set_lendable(stats.lendable);
   device->set_leased(stats.leased);
