@@ -83,6 +83,7 @@ workers:
   system_calls: enforce
   host_memory: 64GiB
   processes: 4096
+metrics_per_session: false
 )");
 }
 
