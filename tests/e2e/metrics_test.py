@@ -2,6 +2,7 @@
 docs/metrics.md."""
 import pathlib
 import re
+import socket
 import ssl
 import subprocess
 import time
@@ -140,6 +141,40 @@ class FiguresTest(BusyTest):
         self.assertAlmostEqual(there, seen["process_open_fds"], delta=8)
         self.assertEqual(seen["process_start_time_seconds"],
                          self.scrape().values["process_start_time_seconds"])
+
+
+class PortTest(BusyTest):
+    """What strangers send to the port harms nobody."""
+
+    def send(self, words):
+        host, port = self.longwire.metrics.split(":")
+        with socket.create_connection((host, port), 10) as stranger:
+            stranger.sendall(words)
+            stranger.settimeout(20)
+            try:
+                return stranger.recv(100)
+            except ConnectionResetError:
+                return b""
+
+    def test_other_requests_are_refused(self):
+        for words, answer in ((b"GET / HTTP/1.1\r\n\r\n", b"404"),
+                              (b"GET /../../etc/passwd HTTP/1.1\r\n\r\n", b"404"),
+                              (b"POST /metrics HTTP/1.1\r\nContent-Length: 4\r\n\r\nfour", b"404"),
+                              (b"PUT /metrics HTTP/1.1\r\nContent-Length: 4\r\n\r\nfour", b"405"),
+                              (b"\x16\x03\x01\x00\xa5" + b"\xff" * 99 + b"\r\n\r\n", b"400"),
+                              (b"GET /" + b"a" * (1 << 20), b"")):
+            with self.subTest(words[:40]):
+                self.assertIn(answer, self.send(words))
+                self.assertIn("longwire_build_info", self.scrape().text)
+
+    def test_who_says_nothing_keeps_nobody_waiting_for_long(self):
+        host, port = self.longwire.metrics.split(":")
+        for _ in range(2):  # as many as it has threads
+            stranger = socket.create_connection((host, port), 10)
+            self.addCleanup(stranger.close)
+        begun = time.monotonic()
+        self.assertIn("longwire_build_info", scrape.Scrape(self.longwire.metrics, 30).text)
+        self.assertLess(time.monotonic() - begun, 25)
 
 
 class EveryFamilyTest(BusyTest):

@@ -17,8 +17,8 @@ class Family:
 
 
 class Scrape:
-    def __init__(self, address):
-        with urllib.request.urlopen(f"http://{address}/metrics", timeout=10) as answer:
+    def __init__(self, address, seconds=10):
+        with urllib.request.urlopen(f"http://{address}/metrics", timeout=seconds) as answer:
             self.kind = answer.headers["Content-Type"]
             self.text = answer.read().decode()
         self.values = {}  # by name and labels, as in the text
