@@ -2,6 +2,10 @@
 // daemon with 1,000 sessions on eight devices, 100 tenants and as many identities as are counted.
 #include <benchmark/benchmark.h>
 #include <prometheus/text_serializer.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cstdio>
 
 #include "server/daemon/metrics/scrape.h"
 #include "server/daemon/sessions/identity_figures.h"
@@ -10,6 +14,7 @@ namespace longwire::daemon {
 namespace {
 
 constexpr int kSessions = 1000, kDevices = 8, kTenants = 100, kFunctions = 200;
+constexpr int kDescriptors = 8;               // of one session
 constexpr uint64_t kLarge = 123'456'789'012;  // of as many digits as figures have
 
 void AddUsers(transport::InspectReply* reply) {
@@ -28,6 +33,17 @@ void AddUsers(transport::InspectReply* reply) {
     identity->set_identity("identity-" + std::to_string(i));
     identity->set_bytes_up(kLarge);
     identity->set_session_seconds(12345.678);
+  }
+}
+
+// As many as that number of sessions has.
+void OpenDescriptors() {
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+  for (int i = 0; i < kSessions * kDescriptors; ++i) {
+    if (dup(STDOUT_FILENO) < 0) std::perror("not as many descriptors as a busy daemon has");
   }
 }
 
@@ -71,7 +87,14 @@ void Scraping(benchmark::State& state) {
 }
 BENCHMARK(Scraping)->Arg(0)->Arg(1)->Unit(benchmark::kMillisecond);
 
+int Main(int count, char** arguments) {
+  OpenDescriptors();
+  benchmark::Initialize(&count, arguments);
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}
+
 }  // namespace
 }  // namespace longwire::daemon
 
-BENCHMARK_MAIN();
+int main(int count, char** arguments) { return longwire::daemon::Main(count, arguments); }

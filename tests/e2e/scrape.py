@@ -7,6 +7,14 @@ LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 PARTS = ("_bucket", "_sum", "_count")  # of a histogram
 
 
+def fetch(address, seconds=10):
+    with urllib.request.urlopen(f"http://{address}/metrics", timeout=seconds) as answer:
+        kind = answer.headers["Content-Type"]
+        if kind != "text/plain; version=0.0.4; charset=utf-8":
+            raise AssertionError(kind)
+        return answer.read().decode()
+
+
 class Family:
     def __init__(self, name):
         self.name, self.kind, self.help = name, "", ""
@@ -18,9 +26,7 @@ class Family:
 
 class Scrape:
     def __init__(self, address, seconds=10):
-        with urllib.request.urlopen(f"http://{address}/metrics", timeout=seconds) as answer:
-            self.kind = answer.headers["Content-Type"]
-            self.text = answer.read().decode()
+        self.text = fetch(address, seconds)
         self.values = {}  # by name and labels, as in the text
         self.families = {}
         for line in self.text.splitlines():

@@ -1,6 +1,7 @@
 #include "server/daemon/metrics/process_figures.h"
 
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -44,6 +45,11 @@ std::optional<double> StartTime(const std::vector<std::string>& fields) {
 }
 
 std::optional<uint64_t> OpenDescriptors() {
+  // Since Linux 6.2 the size says it; before, it is 0, and counting takes a while.
+  struct stat folder {};
+  if (stat("/proc/self/fd", &folder) == 0 && folder.st_size > 0) {
+    return static_cast<uint64_t>(folder.st_size);
+  }
   std::error_code problem;
   std::filesystem::directory_iterator entry("/proc/self/fd", problem);
   uint64_t count = 0;
