@@ -89,29 +89,32 @@ size_t Entrance::SessionsOfIdentity() const {
   return CountIdentities(*config) < 2 ? SIZE_MAX : (3 * size_t{config->max_sessions()} + 3) / 4;
 }
 
-bool Entrance::EnterSession(const std::string& identity, size_t descriptors,
-                            std::string* sentence) {
+Entrance::Entry Entrance::EnterSession(const std::string& identity, size_t descriptors,
+                                       std::string* sentence) {
   const size_t most = SessionsOfIdentity();
   const DescriptorPlan plan = Plan();
   const bool limited = !wire::GuardIsOff("waiting");
   base::MutexLock lock(mutex_);
   auto held = sessions_.find(identity);
   const size_t count = held == sessions_.end() ? 0 : held->second;
+  Entry entry = Entry::kEntered;
   if (limited && count >= most) {
+    entry = Entry::kTooManyOfIdentity;
     *sentence = "'" + identity + "' has " + std::to_string(count) +
                 " sessions already; one identity may have " + std::to_string(most) +
                 " (admission.sessions_of_identity)";
   } else if (limited && held_ + descriptors > plan.sessions) {
+    entry = Entry::kTooFewDescriptors;
     *sentence = "the server has no descriptors for more sessions: it may have " +
                 std::to_string(plan.limit) +
                 "; its administrator can raise LimitNOFILE (ulimit -Hn) of longwired";
   } else {
     ++sessions_[identity];
     held_ += descriptors;
-    return true;
+    return entry;
   }
   refused_sessions_.fetch_add(1);
-  return false;
+  return entry;
 }
 
 void Entrance::InheritSession(const std::string& identity, size_t descriptors) {

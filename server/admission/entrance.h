@@ -34,8 +34,10 @@ class Entrance {
   // May wait. False with a sentence.
   bool AwaitOpening(const std::string& identity, const std::atomic<bool>& cancelled,
                     std::string* sentence);
-  // Counts a session of the identity, and the descriptors that it needs; false with a sentence.
-  bool EnterSession(const std::string& identity, size_t descriptors, std::string* sentence);
+  // Counts a session of the identity, and the descriptors that it needs, or says why it may not
+  // enter.
+  enum class Entry { kEntered, kTooManyOfIdentity, kTooFewDescriptors };
+  Entry EnterSession(const std::string& identity, size_t descriptors, std::string* sentence);
   // Counts one that another daemon let in, beyond any limit.
   void InheritSession(const std::string& identity, size_t descriptors);
   void LeaveSession(const std::string& identity, size_t descriptors);

@@ -9,6 +9,8 @@
 namespace longwire::admission {
 namespace {
 
+using Entry = Entrance::Entry;
+
 config::Config TwoUsers() {
   config::Config config;
   config::Tenant* tenant = config.add_tenants();
@@ -51,12 +53,13 @@ TEST(EntranceTest, OneIdentityDoesNotTakeAllSessions) {
   Entrance entrance(live);
   std::string sentence;
   int opened = 0;
-  while (entrance.EnterSession("a", 1, &sentence)) ++opened;
+  while (entrance.EnterSession("a", 1, &sentence) == Entry::kEntered) ++opened;
+  EXPECT_EQ(entrance.EnterSession("a", 1, &sentence), Entry::kTooManyOfIdentity);
   EXPECT_EQ(opened, 6);
   EXPECT_NE(sentence.find("'a' has 6 sessions already"), std::string::npos) << sentence;
-  EXPECT_TRUE(entrance.EnterSession("b", 1, &sentence));
+  EXPECT_EQ(entrance.EnterSession("b", 1, &sentence), Entry::kEntered);
   entrance.LeaveSession("a", 1);
-  EXPECT_TRUE(entrance.EnterSession("a", 1, &sentence));
+  EXPECT_EQ(entrance.EnterSession("a", 1, &sentence), Entry::kEntered);
 }
 
 TEST(EntranceTest, SessionsGetTheDescriptorsThatTheyNeed) {
@@ -64,10 +67,10 @@ TEST(EntranceTest, SessionsGetTheDescriptorsThatTheyNeed) {
   Entrance entrance(live);
   std::string sentence;
   const size_t all = entrance.figures().descriptors.sessions;
-  EXPECT_TRUE(entrance.EnterSession("a", all - 1, &sentence));
-  EXPECT_FALSE(entrance.EnterSession("b", 2, &sentence));
+  EXPECT_EQ(entrance.EnterSession("a", all - 1, &sentence), Entry::kEntered);
+  EXPECT_EQ(entrance.EnterSession("b", 2, &sentence), Entry::kTooFewDescriptors);
   EXPECT_NE(sentence.find("LimitNOFILE"), std::string::npos) << sentence;
-  EXPECT_TRUE(entrance.EnterSession("b", 1, &sentence));
+  EXPECT_EQ(entrance.EnterSession("b", 1, &sentence), Entry::kEntered);
 }
 
 }  // namespace

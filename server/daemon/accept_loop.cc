@@ -91,6 +91,11 @@ bool AcceptLoop::ReloadCredentials(const config::Config& config, std::string* se
   return false;
 }
 
+std::optional<std::time_t> AcceptLoop::CertificateExpires() const {
+  if (tls_ == nullptr) return std::nullopt;
+  return tls_->expires();
+}
+
 Peer AcceptLoop::PeerOf(const grpc::ServerContext& context) {
   Peer peer = daemon::PeerOf(context, table_.config());
   if (peer.refused() || peer.proof.certificates.empty()) return peer;

@@ -6,8 +6,10 @@
 #include <grpcpp/grpcpp.h>
 
 #include <atomic>
+#include <ctime>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -44,6 +46,8 @@ class AcceptLoop {
   Revocations& revocations() { return revocations_; }
   // Says why the chain (PEM) is no proof any more; empty when it is.
   std::string Distrust(const std::string& chain);
+  // When the server's certificate expires; none without TLS.
+  std::optional<std::time_t> CertificateExpires() const;
   // The caller, by the configuration and certificates that are in force now.
   Peer PeerOf(const grpc::ServerContext& context);
   // Ends what is under way and waits for it.

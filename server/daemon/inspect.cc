@@ -2,8 +2,10 @@
 
 #include <unistd.h>
 
+#include <map>
 #include <set>
 
+#include "base/uuid_text.h"
 #include "link/transport/log.h"
 #include "server/daemon/sessions/figures.h"
 #include "server/daemon/sessions/recording.h"
@@ -71,6 +73,7 @@ void FillAdmission(SessionTable& table, transport::Admission* admission) {
 void FillDevice(const warden::DeviceStats& stats, transport::Device* device) {
   device->set_ordinal(stats.device);
   device->set_name(stats.name);
+  device->set_uuid(base::UuidText(stats.facts.uuid));
   device->set_total(stats.total);
   device->set_lendable(stats.lendable);
   device->set_leased(stats.leased);
@@ -108,14 +111,21 @@ void FillEvent(const keeper::MemoryEvent& event, const std::set<uint64_t>& seen,
   out->set_bytes(event.bytes);
 }
 
-uint64_t ChargedTo(uint64_t session, int32_t device, const warden::Stats& stats) {
-  uint64_t charged = 0;
-  if (!stats.charges) return charged;
-  for (const warden::SessionCharge& charge : stats.charges->sessions) {
-    if (charge.session == session && charge.device == device) charged += charge.charged;
+// What the warden says of each session: with a thousand, looking through all for each takes long.
+struct OfSessions {
+  // `stats`, if there are any, outlive this.
+  explicit OfSessions(const std::optional<warden::Stats>& stats) {
+    if (!stats) return;
+    for (const warden::SessionStats& seat : stats->sessions) seats[seat.session].push_back(&seat);
+    if (!stats->charges) return;
+    for (const warden::SessionCharge& charge : stats->charges->sessions) {
+      charged[{charge.session, charge.device}] += charge.charged;
+    }
   }
-  return charged;
-}
+
+  std::map<uint64_t, std::vector<const warden::SessionStats*>> seats;
+  std::map<std::pair<uint64_t, int32_t>, uint64_t> charged;  // by session and device
+};
 
 void FillCharges(const warden::Stats& stats, transport::InspectReply* reply) {
   if (!stats.charges) return;
@@ -137,7 +147,7 @@ int32_t PresentKeeper(const warden::KeeperProcess& first, const warden::Stats* s
   return first.pid;
 }
 
-void FillSession(ServerSession& session, const warden::Stats* stats,
+void FillSession(ServerSession& session, const warden::Stats* stats, OfSessions& of_sessions,
                  gates::HostMemoryTable& host_memory, transport::Session* out) {
   const ClientDescription& client = session.client();
   out->set_id(session.id());
@@ -164,17 +174,15 @@ void FillSession(ServerSession& session, const warden::Stats* stats,
   if (session.gates() != nullptr) out->set_calls(CallsOf(*session.gates(), &round_trips));
   out->set_round_trips(round_trips);
   uint64_t leased = 0;
-  for (size_t i = 0; stats != nullptr && i < stats->sessions.size(); ++i) {
-    const warden::SessionStats& seat = stats->sessions[i];
-    if (seat.session != session.id()) continue;
-    leased += seat.leased;
+  for (const warden::SessionStats* seat : of_sessions.seats[session.id()]) {
+    leased += seat->leased;
     transport::SessionMemory* memory = out->add_memory();
-    memory->set_device(seat.device);
-    memory->set_leased(seat.leased);
-    memory->set_leased_peak(seat.leased_peak);
-    memory->set_idle(seat.idle);
-    memory->set_swapped(seat.swapped);
-    memory->set_charged(ChargedTo(session.id(), seat.device, *stats));
+    memory->set_device(seat->device);
+    memory->set_leased(seat->leased);
+    memory->set_leased_peak(seat->leased_peak);
+    memory->set_idle(seat->idle);
+    memory->set_swapped(seat->swapped);
+    memory->set_charged(of_sessions.charged[{session.id(), seat->device}]);
   }
   out->set_leased(leased);
   out->set_host_memory(host_memory.UsedBy(session.id()));
@@ -206,9 +214,11 @@ transport::InspectReply Inspect(SessionTable& table, const Peer& peer) {
   } else {
     reply.mutable_daemon()->set_warden_problem(problem);
   }
+  OfSessions of_sessions(stats);
   for (const auto& session : table.List()) {
     if (!peer.MaySee(*session->client().peer.tenant)) continue;
-    FillSession(*session, stats ? &*stats : nullptr, table.host_memory(), reply.add_sessions());
+    FillSession(*session, stats ? &*stats : nullptr, of_sessions, table.host_memory(),
+                reply.add_sessions());
   }
   AddFigures(table, stats ? &*stats : nullptr, peer, &reply);
   return reply;

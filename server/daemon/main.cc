@@ -18,7 +18,8 @@
 #include "server/daemon/inspect.h"
 #include "server/daemon/journal.h"
 #include "server/daemon/local_socket.h"
-#include "server/daemon/metrics.h"
+#include "server/daemon/metrics/endpoint.h"
+#include "server/daemon/metrics/scrape.h"
 #include "server/daemon/notify.h"
 #include "server/daemon/sessions/terms.h"
 #include "server/daemon/settings/options.h"
@@ -95,6 +96,18 @@ void WarnOfMetrics(const std::string& where) {
   Log(LogLevel::kWarning, "metrics at " + where +
                               " can be read, without encryption, by everybody who reaches that "
                               "port: they name tenants and identities");
+}
+
+Scrape NewScrape(SessionTable& table, const AcceptLoop& accept) {
+  Scrape scrape;
+  scrape.figures = InspectAll(table, {});
+  scrape.per_session = table.config()->metrics_per_session();
+  scrape.sessions_limit = table.config()->max_sessions();
+  scrape.refusals = table.identities().Refusals();
+  scrape.openings = table.opening_times().Get();
+  scrape.certificate_expires = accept.CertificateExpires();
+  scrape.process = ReadProcess();
+  return scrape;
 }
 
 bool ListensAt(const config::Config& config, uint32_t port) {
@@ -189,7 +202,7 @@ int Serve(config::LiveConfig& live, Reloader& reloader, const sigset_t& signals)
   });
   WarnOfExposure(*first);
   removals.Start();
-  MetricsEndpoint metrics([&table] { return InspectAll(table, {}); });
+  MetricsEndpoint metrics([&] { return FamiliesOf(NewScrape(table, accept)); });
   if (first->has_metrics()) WarnOfMetrics(first->metrics());
   if (first->has_metrics() && !metrics.Start(first->metrics(), &sentence)) {
     Log(LogLevel::kError, sentence);

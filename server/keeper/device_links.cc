@@ -2,8 +2,9 @@
 
 #include <dlfcn.h>
 
-#include <cstdio>
 #include <filesystem>
+
+#include "base/uuid_text.h"
 
 namespace longwire::keeper {
 namespace {
@@ -48,17 +49,6 @@ class Library {
  private:
   void* handle_;
 };
-
-std::string UuidText(const std::string& uuid) {
-  std::string text = "GPU-";
-  for (size_t i = 0; i < uuid.size(); ++i) {
-    char digits[3];
-    std::snprintf(digits, sizeof(digits), "%02x", static_cast<unsigned char>(uuid[i]));
-    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
-    text += digits;
-  }
-  return text;
-}
 
 bool IsUp(const Library& library, Device device, unsigned number) {
   FieldValue field{};
@@ -106,7 +96,7 @@ std::vector<DeviceLink> LinksOf(const std::string& driver, const std::string& uu
   Library library(std::filesystem::path(driver).replace_filename("libnvidia-ml.so.1"));
   if (library.Call("nvmlInit_v2") != kSuccess) return links;
   Device device = nullptr;
-  std::string text = UuidText(uuid);
+  std::string text = base::UuidText(uuid);
   if (library.Call("nvmlDeviceGetHandleByUUID", text.c_str(), &device) == kSuccess) {
     for (unsigned number = 0; number < kMaxLinks; ++number) {
       if (IsUp(library, device, number)) links.push_back(Describe(library, device, number));

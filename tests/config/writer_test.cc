@@ -86,6 +86,7 @@ workers:
 usage:
   file: none
   size: 64MiB
+metrics_per_session: false
 )");
 }
 

@@ -19,6 +19,7 @@ TENANTS = {"alpha": {}, "beta": {}, "operator": {"admin": True},
 class KeysServer(tenants.TenantServer):
     def __init__(self):
         super().__init__({**TENANTS, "stranger": {}}, software_devices=2, software_memory=MEMORY)
+        self.metrics = f"127.0.0.1:{server.free_port()}"
 
     def start_daemon(self):
         self.papers = self.runtime / "papers"
@@ -32,7 +33,7 @@ class KeysServer(tenants.TenantServer):
         there are the changed ones by their usual name, None for one that is gone."""
         base = {"listen": self.address, "local_socket": str(self.door),
                 "warden": str(self.warden_socket),
-                "driver": "software", "placement": "pack",
+                "driver": "software", "placement": "pack", "metrics": self.metrics,
                 "software_device": {"count": 2, "memory": "512MiB"},
                 "memory": {"prepared": "0"}, "scheduler": {},
                 "tls": {"certificate": str(self.papers / "127.0.0.1.crt"),

@@ -4,6 +4,7 @@ import ssl
 import time
 
 import proxy
+import scrape
 import server
 from keys_server import MIB
 from reload_cases import probe, start, tell
@@ -26,6 +27,17 @@ def place_sessions(case):
     case.assertEqual([0, 0], [device(), device()])
     case.longwire.reload(placement="spread")
     case.assertEqual([1, 1, 0], [device(), device(), device()])
+
+
+@probe("metrics_per_session")
+def show_sessions(case):
+    def has_sessions():
+        return any(name.startswith("longwire_session_bytes_total")
+                   for name in scrape.Scrape(case.longwire.metrics).values)
+    start(case, "alpha")
+    case.assertFalse(has_sessions())
+    case.longwire.reload(metrics_per_session=True)
+    case.assertTrue(has_sessions())
 
 
 @probe("max_sessions")

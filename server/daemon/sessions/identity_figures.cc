@@ -20,9 +20,10 @@ void IdentityFigures::Opened(const Peer& peer) {
   ++counts_[Find(peer)].opened;
 }
 
-void IdentityFigures::Refused(const Peer& peer) {
+void IdentityFigures::Refused(const Peer& peer, RefusalReason reason) {
   base::MutexLock lock(mutex_);
   ++counts_[Find(peer)].refused;
+  ++refusals_[peer.refused() ? "" : peer.tenant->name()][static_cast<size_t>(reason)];
 }
 
 void IdentityFigures::Ended(const Peer& peer, uint64_t bytes_up, uint64_t bytes_down,
@@ -32,6 +33,11 @@ void IdentityFigures::Ended(const Peer& peer, uint64_t bytes_up, uint64_t bytes_
   counts.bytes_up += bytes_up;
   counts.bytes_down += bytes_down;
   counts.seconds += seconds;
+}
+
+std::map<std::string, RefusalCounts> IdentityFigures::Refusals() {
+  base::MutexLock lock(mutex_);
+  return refusals_;
 }
 
 std::map<IdentityFigures::Key, IdentityCounts> IdentityFigures::Get() {

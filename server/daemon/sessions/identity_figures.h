@@ -9,6 +9,7 @@
 
 #include "base/lock_ranks.h"
 #include "base/mutex.h"
+#include "server/daemon/sessions/refusal.h"
 #include "server/daemon/settings/peer.h"
 
 namespace longwire::daemon {
@@ -29,10 +30,12 @@ class IdentityFigures {
   using Key = std::pair<std::string, std::string>;  // tenant, identity
 
   void Opened(const Peer& peer);
-  void Refused(const Peer& peer);
+  void Refused(const Peer& peer, RefusalReason reason);
   void Ended(const Peer& peer, uint64_t bytes_up, uint64_t bytes_down, double seconds);
 
   std::map<Key, IdentityCounts> Get();
+  // By tenant; of peers that belong to none, under the empty name.
+  std::map<std::string, RefusalCounts> Refusals();
   // Under which the peer is counted, and may be shown.
   Key KeyOf(const Peer& peer);
 
@@ -41,6 +44,7 @@ class IdentityFigures {
 
   base::Mutex mutex_{base::ranks::kIdentityFigures};
   std::map<Key, IdentityCounts> counts_ LONGWIRE_GUARDED_BY(mutex_);
+  std::map<std::string, RefusalCounts> refusals_ LONGWIRE_GUARDED_BY(mutex_);
 };
 
 }  // namespace longwire::daemon

@@ -13,8 +13,6 @@
 #include "server/config/config.h"
 #include "server/daemon/sessions/terms.h"
 #include "server/daemon/sessions/warden_check.h"
-#include "server/daemon/settings/safe_limits.h"
-#include "wire/guards.h"
 
 namespace longwire::daemon {
 namespace {
@@ -141,77 +139,17 @@ void SessionTable::NoteDevices(const warden::Stats& stats) {
   lendable_.store(sum);
 }
 
-OpenedSession SessionTable::Refuse(int32_t code, const Peer& peer, std::string sentence) {
-  failed_.fetch_add(1);
-  identities_.Refused(peer);
-  Log(LogLevel::kWarning, peer.subject(),
-      "a session for " + peer.address + " was refused: " + sentence);
-  OpenedSession refused;
-  refused.reply.code = code;
-  refused.reply.sentence = std::move(sentence);
-  return refused;
-}
-
-bool SessionTable::Admit(const Peer& peer, size_t descriptors, std::string* sentence) {
-  if (!entrance_.EnterSession(peer.identity, descriptors, sentence)) return false;
-  if (AdmitTenant(*peer.tenant, sentence)) return true;
-  entrance_.LeaveSession(peer.identity, descriptors);
-  return false;
-}
-
-bool SessionTable::AdmitTenant(const config::Tenant& tenant, std::string* sentence) {
-  const config::LiveConfig::Snapshot config = live_.Get();
-  const uint32_t most = config->max_sessions();
-  const uint32_t limit = SessionLimitOf(*config, tenant);
-  base::MutexLock lock(mutex_);
-  size_t all = 0;
-  for (const auto& [name, count] : held_) all += count;
-  bool limited = !wire::GuardIsOff("quota_sessions");
-  if (ending_) {
-    *sentence = "the server shuts down";
-  } else if (draining_) {
-    *sentence = "the server takes no new sessions: its administrator lets it run empty";
-  } else if (all >= most) {
-    *sentence = "the server has " + std::to_string(most) +
-                " sessions already, as many as its max_sessions allows";
-  } else if (limited && held_[tenant.name()] >= limit) {
-    *sentence = "the tenant '" + tenant.name() + "' has " + std::to_string(held_[tenant.name()]) +
-                " sessions already; its limit is " + std::to_string(limit);
-  } else {
-    ++held_[tenant.name()];
-    return true;
-  }
-  return false;
-}
-
-void SessionTable::Release(const Peer& peer, size_t descriptors) {
-  entrance_.LeaveSession(peer.identity, descriptors);
-  base::MutexLock lock(mutex_);
-  const std::string& tenant = peer.tenant->name();
-  if (--held_[tenant] == 0) held_.erase(tenant);
-}
-
-size_t SessionTable::StreamsOf(const std::string& identity) {
-  size_t streams = 0;
-  for (const auto& session : List()) {
-    const ClientDescription& client = session->client();
-    if (client.peer.identity == identity && !client.local()) streams += session->lanes();
-  }
-  return streams;
-}
-
 std::shared_ptr<ServerSession> SessionTable::StartSession(const wire::OpenRequest& request,
                                                           const Peer& peer, bool want_warm,
-                                                          int32_t* code, std::string* sentence) {
+                                                          OpeningRefusal* refusal) {
   uint64_t id = next_id_.fetch_add(1);
   while (Find(id) != nullptr) id = next_id_.fetch_add(1);  // of an earlier daemon
   warden::StartWorker start;
   start.session = id;
-  start.devices = ChooseDevices(id, *peer.tenant, request.environment, sentence);
-  if (start.devices.empty()) {
-    *code = transport::kDeviceUnavailable;
-    return nullptr;
-  }
+  *refusal = {transport::kDeviceUnavailable, RefusalReason::kNoDevice, ""};
+  start.devices = ChooseDevices(id, *peer.tenant, request.environment, &refusal->sentence);
+  if (start.devices.empty()) return nullptr;
+  refusal->reason = RefusalReason::kWorker;
   usage_->Opened(id, start.devices, UtcNow());
   start.want_warm = want_warm;
   start.environment = DriverVariables(request.environment);
@@ -223,8 +161,8 @@ std::shared_ptr<ServerSession> SessionTable::StartSession(const wire::OpenReques
   warden_->SetGrace(config::ResumeGrace(*live_.Get()));
   StartedWorker worker = warden_->Start(std::move(start));
   if (worker.started.code != 0) {
-    *code = worker.started.code;
-    *sentence = worker.started.sentence;
+    refusal->code = worker.started.code;
+    refusal->sentence = worker.started.sentence;
     placements_.Forget(id);
     usage_->Forget(id);
     return nullptr;
@@ -237,7 +175,7 @@ std::shared_ptr<ServerSession> SessionTable::StartSession(const wire::OpenReques
     devices.push_back(static_cast<scheduler::DeviceId>(keeper.device));
   }
   auto page = scheduling_->Open(SchedulerSession(id, *peer.tenant, std::move(devices)));
-  *sentence = "its limits cannot be shared with the worker: " + base::Reason(errno);
+  refusal->sentence = "its limits cannot be shared with the worker: " + base::Reason(errno);
   if (page != nullptr) {
     page->bytes_in_flight() = peer.tenant->bytes_in_flight();
     // Only programs of this host can share the worker's rings.
@@ -247,9 +185,8 @@ std::shared_ptr<ServerSession> SessionTable::StartSession(const wire::OpenReques
       MayStayAwake(*session, std::move(page));
       return session;
     }
-    *sentence = "the worker's rings cannot be mapped: " + base::Reason(errno);
+    refusal->sentence = "the worker's rings cannot be mapped: " + base::Reason(errno);
   }
-  *code = transport::kDeviceUnavailable;
   Abandon(id);
   return nullptr;
 }
@@ -346,64 +283,41 @@ bool SessionTable::MayStay(const std::shared_ptr<ServerSession>& session, std::s
 
 OpenedSession SessionTable::Open(std::span<const std::byte> bytes, wire::VersionRange link,
                                  const Peer& peer, const std::atomic<bool>& cancelled) {
-  if (peer.refused()) return Refuse(transport::kNoDevice, peer, peer.refusal);
-  std::string sentence;
-  if (!entrance_.AwaitOpening(peer.identity, cancelled, &sentence)) {
-    return Refuse(transport::kDeviceUnavailable, peer, sentence);
+  const Clock::time_point begun = Clock::now();
+  if (peer.refused()) {
+    return Refuse(peer, {transport::kNoDevice, RefusalReason::kNotAllowed, peer.refusal});
   }
+  OpeningRefusal refusal{transport::kDeviceUnavailable, RefusalReason::kRate, ""};
+  if (!entrance_.AwaitOpening(peer.identity, cancelled, &refusal.sentence)) {
+    return Refuse(peer, std::move(refusal));
+  }
+  refusal = {transport::kSystemDriverMismatch, RefusalReason::kVersion,
+             "the request to open a session cannot be read; client and server are probably of "
+             "different versions"};
   wire::OpenRequest request;
   wire::Reader reader(bytes);
   if (bytes.size() > wire::kMaxOpenBytes || request.Decode(reader) != wire::WireResult::kOk) {
-    return Refuse(transport::kSystemDriverMismatch, peer,
-                  "the request to open a session cannot be read; client and server are probably "
-                  "of different versions");
+    return Refuse(peer, std::move(refusal));
   }
-  auto versions = Agree(request.versions, link, &sentence);
-  if (!versions) return Refuse(transport::kSystemDriverMismatch, peer, sentence);
+  auto versions = Agree(request.versions, link, &refusal.sentence);
+  if (!versions) return Refuse(peer, std::move(refusal));
   const size_t descriptors = DescriptorsOf(request, peer);
-  if (!Admit(peer, descriptors, &sentence)) {
-    return Refuse(transport::kDeviceUnavailable, peer, sentence);
-  }
-  int32_t code = 0;
-  std::shared_ptr<ServerSession> session;
+  if (!Admit(peer, descriptors, &refusal)) return Refuse(peer, std::move(refusal));
   OpenedSession opened;
   // The worker decides: it chooses the newest of these that it speaks.
   std::vector<std::byte> introduction = wire::Narrowed(bytes, *versions);
-  for (bool want_warm : {true, false}) {
-    session = StartSession(request, peer, want_warm, &code, &sentence);
-    if (session == nullptr) break;
-    if (session->Introduce(introduction, cancelled, &opened.reply, &sentence)) {
-      CheckChoice(*versions, &opened.reply);
-      code = opened.reply.code;
-      sentence = opened.reply.sentence;
-      break;
-    }
-    code = transport::kDeviceUnavailable;
-    // A worker that waited ahead of need may have died unnoticed; a fresh one gets one chance.
-    if (!session->worker().warm || cancelled.load()) break;
-    Log(LogLevel::kWarning, session->subject(), "a warm worker failed: " + sentence);
-    Abandon(session->id());
-  }
-  if (code == 0 && !MakeTokens(*session, &opened.tokens)) code = transport::kUnknown;
-  // Before it is in the table: whoever ends it there takes back what it was given here.
-  if (code == 0) sentence = ServeWorker(*session, *peer.tenant);
-  if (code == 0 && !sentence.empty()) code = transport::kDeviceUnavailable;
-  {
-    base::MutexLock lock(mutex_);
-    if (code == 0 && ending_) {
-      code = transport::kDeviceUnavailable;
-      sentence = "the server shuts down";
-    }
-    if (code == 0) sessions_[session->id()] = session;
-  }
-  if (code != 0) {
-    if (session != nullptr) Abandon(session->id());
+  auto session = OpenAdmitted(request, introduction, *versions, peer, cancelled, &opened, &refusal);
+  if (session == nullptr) {
     Release(peer, descriptors);
-    return Refuse(code, peer, sentence);
+    return Refuse(peer, std::move(refusal));
   }
-  if (!MayStay(session, &sentence)) return Refuse(transport::kNoDevice, peer, sentence);
+  if (!MayStay(session, &refusal.sentence)) {
+    refusal = {transport::kNoDevice, RefusalReason::kNotAllowed, std::move(refusal.sentence)};
+    return Refuse(peer, std::move(refusal));
+  }
   Describe(*session, &opened.reply);
   opened_.fetch_add(1);
+  opening_times_.Add(Clock::now() - begun);
   identities_.Opened(peer);
   Detached();  // until its client attaches
   LogOpened(*session, opened.reply.protocol);
@@ -413,6 +327,43 @@ OpenedSession SessionTable::Open(std::span<const std::byte> bytes, wire::Version
   }
   opened.session = std::move(session);
   return opened;
+}
+
+std::shared_ptr<ServerSession> SessionTable::OpenAdmitted(
+    const wire::OpenRequest& request, std::span<const std::byte> introduction,
+    wire::VersionRange versions, const Peer& peer, const std::atomic<bool>& cancelled,
+    OpenedSession* opened, OpeningRefusal* refusal) {
+  std::shared_ptr<ServerSession> session;
+  for (bool want_warm : {true, false}) {
+    session = StartSession(request, peer, want_warm, refusal);
+    if (session == nullptr) return nullptr;
+    if (session->Introduce(introduction, cancelled, &opened->reply, &refusal->sentence)) {
+      CheckChoice(versions, &opened->reply);
+      refusal->code = opened->reply.code;
+      refusal->sentence = opened->reply.sentence;
+      break;
+    }
+    // A worker that waited ahead of need may have died unnoticed; a fresh one gets one chance.
+    if (!session->worker().warm || cancelled.load()) break;
+    Log(LogLevel::kWarning, session->subject(), "a warm worker failed: " + refusal->sentence);
+    Abandon(session->id());
+  }
+  if (refusal->code == 0 && !MakeTokens(*session, &opened->tokens)) {
+    refusal->code = transport::kUnknown;
+  }
+  // Before it is in the table: whoever ends it there takes back what it was given here.
+  if (refusal->code == 0) refusal->sentence = ServeWorker(*session, *peer.tenant);
+  if (refusal->code == 0 && !refusal->sentence.empty()) {
+    refusal->code = transport::kDeviceUnavailable;
+  }
+  {
+    base::MutexLock lock(mutex_);
+    if (refusal->code == 0 && ending_) *refusal = Stopping();
+    if (refusal->code == 0) sessions_[session->id()] = session;
+  }
+  if (refusal->code == 0) return session;
+  Abandon(session->id());
+  return nullptr;
 }
 
 std::shared_ptr<ServerSession> SessionTable::Find(uint64_t id) {

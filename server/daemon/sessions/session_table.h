@@ -19,7 +19,9 @@
 #include "server/daemon/sessions/farewells.h"
 #include "server/daemon/sessions/identity_figures.h"
 #include "server/daemon/sessions/images.h"
+#include "server/daemon/sessions/opening_times.h"
 #include "server/daemon/sessions/placement.h"
+#include "server/daemon/sessions/refusal.h"
 #include "server/daemon/sessions/scheduling.h"
 #include "server/daemon/sessions/session.h"
 #include "server/daemon/sessions/warden_client.h"
@@ -89,6 +91,7 @@ class SessionTable {
   size_t StreamsOf(const std::string& identity);
   PlacementTable& placements() { return placements_; }
   IdentityFigures& identities() { return identities_; }
+  OpeningTimes& opening_times() { return opening_times_; }
   uint64_t opened() const { return opened_.load(); }
   uint64_t failed() const { return failed_.load(); }
   // The devices that a session of the tenant would get now; none with a sentence.
@@ -101,18 +104,26 @@ class SessionTable {
   config::LiveConfig::Snapshot config() const { return live_.Get(); }
 
  private:
-  OpenedSession Refuse(int32_t code, const Peer& peer, std::string sentence);
+  OpenedSession Refuse(const Peer& peer, OpeningRefusal refusal);
+  static OpeningRefusal Stopping();
+  // What Open does once the peer is counted: a worker that has answered, in the table; nullptr with
+  // a refusal.
+  std::shared_ptr<ServerSession> OpenAdmitted(const wire::OpenRequest& request,
+                                              std::span<const std::byte> introduction,
+                                              wire::VersionRange versions, const Peer& peer,
+                                              const std::atomic<bool>& cancelled,
+                                              OpenedSession* opened, OpeningRefusal* refusal);
   void NoteDevices(const warden::Stats& stats);
   // Counts a new session against the limits of its tenant and its identity; Release undoes it.
-  bool Admit(const Peer& peer, size_t descriptors, std::string* sentence);
-  bool AdmitTenant(const config::Tenant& tenant, std::string* sentence);
+  bool Admit(const Peer& peer, size_t descriptors, OpeningRefusal* refusal);
+  bool AdmitTenant(const config::Tenant& tenant, OpeningRefusal* refusal);
   void Release(const Peer& peer, size_t descriptors);
   // Empty with a sentence when there are none.
   std::vector<int32_t> ChooseDevices(uint64_t id, const config::Tenant& tenant,
                                      const std::vector<std::string>& environment,
                                      std::string* sentence);
   std::shared_ptr<ServerSession> StartSession(const wire::OpenRequest& request, const Peer& peer,
-                                              bool want_warm, int32_t* code, std::string* sentence);
+                                              bool want_warm, OpeningRefusal* refusal);
   // False with a sentence when the session has lost its right while it was opened; it is ended.
   bool MayStay(const std::shared_ptr<ServerSession>& session, std::string* sentence);
   // As far as its tenant and the host's cores allow.
@@ -148,6 +159,7 @@ class SessionTable {
   PlacementTable placements_;
   gates::HostMemoryTable host_memory_;
   IdentityFigures identities_;
+  OpeningTimes opening_times_;
   std::atomic<uint64_t> lendable_{0};  // of all devices, as the warden said last; 0: not yet
   Check check_;
   Images images_;

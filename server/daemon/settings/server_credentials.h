@@ -4,6 +4,7 @@
 #include <grpc/grpc_security.h>
 #include <grpcpp/security/server_credentials.h>
 
+#include <ctime>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,6 +25,9 @@ class TlsServerCredentials final : public grpc::ServerCredentials {
   // Reads the files again, for connections from now on. False with a sentence, and nothing changes,
   // when one is invalid. Thread-safe.
   bool Reload(const transport::TlsFiles& files, std::string* sentence);
+
+  // When the server's certificate expires. Thread-safe.
+  std::time_t expires();
 
   // True if the present authority signed this chain (PEM, the client's own certificate first). For
   // connections that were made under an earlier authority. Thread-safe.

@@ -1,0 +1,20 @@
+#include "server/daemon/metrics/scrape.h"
+
+namespace longwire::daemon {
+
+std::vector<prometheus::MetricFamily> FamiliesOf(const Scrape& scrape) {
+  Families families;
+  AddDaemon(scrape, &families);
+  AddProcess(scrape, &families);
+  AddDevices(scrape, &families);
+  AddTenants(scrape, &families);
+  AddIdentities(scrape, &families);
+  AddOpenings(scrape, &families);
+  AddAdmission(scrape, &families);
+  AddCalls(scrape, &families);
+  AddModuleCache(scrape, &families);
+  if (scrape.per_session) AddSessions(scrape, &families);
+  return families.Take();
+}
+
+}  // namespace longwire::daemon

@@ -1,0 +1,87 @@
+// Who may open a session, and how those who may not are answered and counted.
+#include "link/transport/codes.h"
+#include "link/transport/log.h"
+#include "server/daemon/sessions/session_table.h"
+#include "server/daemon/settings/safe_limits.h"
+#include "wire/guards.h"
+
+namespace longwire::daemon {
+
+using transport::Log;
+using transport::LogLevel;
+
+OpenedSession SessionTable::Refuse(const Peer& peer, OpeningRefusal refusal) {
+  failed_.fetch_add(1);
+  identities_.Refused(peer, refusal.reason);
+  Log(LogLevel::kWarning, peer.subject(),
+      "a session for " + peer.address + " was refused: " + refusal.sentence);
+  OpenedSession refused;
+  refused.reply.code = refusal.code;
+  refused.reply.sentence = std::move(refusal.sentence);
+  return refused;
+}
+
+OpeningRefusal SessionTable::Stopping() {
+  return {transport::kDeviceUnavailable, RefusalReason::kStopping, "the server shuts down"};
+}
+
+bool SessionTable::Admit(const Peer& peer, size_t descriptors, OpeningRefusal* refusal) {
+  using Entry = admission::Entrance::Entry;
+  refusal->code = transport::kDeviceUnavailable;
+  const Entry entry = entrance_.EnterSession(peer.identity, descriptors, &refusal->sentence);
+  if (entry != Entry::kEntered) {
+    refusal->reason = entry == Entry::kTooManyOfIdentity ? RefusalReason::kIdentitySessions
+                                                         : RefusalReason::kDescriptors;
+    return false;
+  }
+  if (AdmitTenant(*peer.tenant, refusal)) return true;
+  entrance_.LeaveSession(peer.identity, descriptors);
+  return false;
+}
+
+bool SessionTable::AdmitTenant(const config::Tenant& tenant, OpeningRefusal* refusal) {
+  const config::LiveConfig::Snapshot config = live_.Get();
+  const uint32_t most = config->max_sessions();
+  const uint32_t limit = SessionLimitOf(*config, tenant);
+  base::MutexLock lock(mutex_);
+  size_t all = 0;
+  for (const auto& [name, count] : held_) all += count;
+  bool limited = !wire::GuardIsOff("quota_sessions");
+  if (ending_) {
+    *refusal = Stopping();
+  } else if (draining_) {
+    refusal->reason = RefusalReason::kDraining;
+    refusal->sentence = "the server takes no new sessions: its administrator lets it run empty";
+  } else if (all >= most) {
+    refusal->reason = RefusalReason::kServerSessions;
+    refusal->sentence = "the server has " + std::to_string(most) +
+                        " sessions already, as many as its max_sessions allows";
+  } else if (limited && held_[tenant.name()] >= limit) {
+    refusal->reason = RefusalReason::kTenantSessions;
+    refusal->sentence = "the tenant '" + tenant.name() + "' has " +
+                        std::to_string(held_[tenant.name()]) + " sessions already; its limit is " +
+                        std::to_string(limit);
+  } else {
+    ++held_[tenant.name()];
+    return true;
+  }
+  return false;
+}
+
+void SessionTable::Release(const Peer& peer, size_t descriptors) {
+  entrance_.LeaveSession(peer.identity, descriptors);
+  base::MutexLock lock(mutex_);
+  const std::string& tenant = peer.tenant->name();
+  if (--held_[tenant] == 0) held_.erase(tenant);
+}
+
+size_t SessionTable::StreamsOf(const std::string& identity) {
+  size_t streams = 0;
+  for (const auto& session : List()) {
+    const ClientDescription& client = session->client();
+    if (client.peer.identity == identity && !client.local()) streams += session->lanes();
+  }
+  return streams;
+}
+
+}  // namespace longwire::daemon
