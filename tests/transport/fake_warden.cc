@@ -44,6 +44,7 @@ void FakeWarden::Loop() {
       warden::ListWorkers list;
       warden::TakeSession take;
       warden::GetStats stats;
+      warden::GetEvents events;
       if (message::HelloIn(message->bytes)) {
         if (!knows_hello_.load()) break;
         wire::SendMessage(connection, message::Pack(message::Hello{}));
@@ -56,6 +57,10 @@ void FakeWarden::Loop() {
       } else if (message::Unpack(message->bytes, &take) == wire::WireResult::kOk) {
         warden::SessionTaken none;
         none.request = take.request;
+        wire::SendMessage(connection, message::Pack(none));
+      } else if (message::Unpack(message->bytes, &events) == wire::WireResult::kOk) {
+        warden::Events none;
+        none.request = events.request;
         wire::SendMessage(connection, message::Pack(none));
       } else if (message::Unpack(message->bytes, &stats) == wire::WireResult::kOk) {
         warden::Stats answer;

@@ -95,8 +95,10 @@ void UsageLog::Loop() {
     }
     const bool end = ending_;
     lock.Unlock();
-    Measure();
-    WriteDue(end);
+    // A daemon that ends does not wait for a warden that has not answered before.
+    const bool measures = !end || !silent_;
+    if (measures) Measure();
+    WriteDue(end, measures);
     looked = steady_clock::now();
     lock.Lock();
     if (end) return;
@@ -117,10 +119,12 @@ std::set<int32_t> UsageLog::Devices() {
 void UsageLog::Measure() {
   if (anew_.exchange(false)) cursors_.clear();
   const std::set<int32_t> devices = Devices();
+  if (devices.empty()) return;
   for (int32_t device : devices) MeasureDevice(device, &cursors_[device]);
-  auto leased = devices.empty() ? std::nullopt : source_.leased();
+  auto leased = source_.leased();
   const uint64_t now = UtcNow();
-  if (!leased) return;
+  silent_ = !leased;
+  if (silent_) return;
   for (int32_t device : devices) {
     uint64_t& cursor = cursors_[device];
     const uint64_t before = cursor;
@@ -139,7 +143,7 @@ void UsageLog::MeasureDevice(int32_t device, uint64_t* cursor) {
   *cursor = events.back().number;
 }
 
-void UsageLog::WriteDue(bool all) {
+void UsageLog::WriteDue(bool all, bool measured) {
   uint64_t dropped = 0;
   while (true) {
     UsageRecord record;
@@ -147,12 +151,13 @@ void UsageLog::WriteDue(bool all) {
       base::MutexLock lock(mutex_);
       dropped += std::exchange(dropped_, 0);
       if (endings_.empty() || (!all && endings_.front().due > steady_clock::now())) break;
+      const bool unsettled = endings_.front().due > steady_clock::now();
       record = std::move(endings_.front().record);
       endings_.pop_front();
       if (sessions_.erase(record.session) != 0) {
         const MemoryMeter::Reading reading = meter_.Take(record.session, record.ended);
         record.memory_byte_hours = reading.byte_hours;
-        record.memory_estimated = reading.estimated;
+        record.memory_estimated = reading.estimated || (unsettled && !measured);
       }
     }
     Write(std::move(record));

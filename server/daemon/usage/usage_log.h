@@ -66,13 +66,15 @@ class UsageLog {
   void Measure();
   void MeasureDevice(int32_t device, uint64_t* cursor);
   std::set<int32_t> Devices();
-  void WriteDue(bool all);
+  // `measured`: all that has happened is known.
+  void WriteDue(bool all, bool measured);
   void Write(UsageRecord record);
 
   UsageFile file_;
   const Source source_;
   std::map<int32_t, uint64_t> cursors_;  // the thread's own: the last event of each device
   uint64_t lost_ = 0;                    // likewise: records that the file did not take
+  bool silent_ = false;                  // likewise: the warden did not answer the last time
   std::atomic<bool> anew_{false};
   std::thread thread_;
 
