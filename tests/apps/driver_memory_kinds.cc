@@ -1,12 +1,10 @@
 // For the tests of memory limits: takes memory of one kind, as much of it as it gets, gives it
 // back, and takes it again. KIND is a name of kKinds, MIB what is asked for at a time, TIMES how
 // often at most. With "hold" it keeps what it has got the second time until a line of input comes.
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "driver_program.h"
@@ -181,35 +179,23 @@ const std::map<std::string, Thing (*)(size_t)> kKinds = {
     {"module", Module},       {"library", Library}, {"heap", Heap},
     {"printing", Printing},   {"stack", Stack},     {"array_after_linear", ArrayAfterLinear}};
 
-std::vector<Thing> TakeQuietly(Thing (*kind)(size_t), size_t mib, size_t times, const char** name) {
+std::vector<Thing> Take(Thing (*kind)(size_t), size_t mib, size_t times) {
   std::vector<Thing> things;
-  *name = "nothing";
+  const char* name = "nothing";
   while (things.size() < times) {
     Thing thing = kind(mib);
-    cuGetErrorName(thing.code, name);
+    cuGetErrorName(thing.code, &name);
     if (thing.code != CUDA_SUCCESS) break;
     things.push_back(thing);
   }
+  std::printf("%zu then %s\n", things.size(), name);
+  std::fflush(stdout);
   return things;
 }
 
 void Free(std::vector<Thing>& things) {
   for (Thing& thing : things) thing.free();
   CHECK_DRIVER(cuCtxSynchronize());
-}
-
-// What was freed may take a moment to come back: `at_least` things are tried for.
-std::vector<Thing> Take(Thing (*kind)(size_t), size_t mib, size_t times, size_t at_least) {
-  const char* name = nullptr;
-  std::vector<Thing> things = TakeQuietly(kind, mib, times, &name);
-  for (int i = 0; i < 40 && things.size() < at_least; ++i) {
-    Free(things);
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    things = TakeQuietly(kind, mib, times, &name);
-  }
-  std::printf("%zu then %s\n", things.size(), name);
-  std::fflush(stdout);
-  return things;
 }
 
 }  // namespace
@@ -221,10 +207,9 @@ int main(int count, char** arguments) {
   auto* kind = kKinds.at(arguments[1]);
   const size_t mib = std::strtoull(arguments[2], nullptr, 10);
   const size_t times = std::strtoull(arguments[3], nullptr, 10);
-  auto things = Take(kind, mib, times, 0);
-  const size_t fitted = things.size();
+  auto things = Take(kind, mib, times);
   Free(things);
-  things = Take(kind, mib, times, fitted);
+  things = Take(kind, mib, times);
   if (count > 4) {
     std::printf("READY\n");
     std::fflush(stdout);
