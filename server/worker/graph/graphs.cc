@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "base/try.h"
 #include "server/worker/completion/events.h"
@@ -164,19 +165,21 @@ CUresult Graphs::Instantiate(CUgraph graph, const calls::lwGraphInstantiate& cal
   *out = made;
   made->id = call.exec;
   const DriverTable& driver = uses_.driver;
+  // A graph that allocates memory can have one executable at a time. Asked before: what the program
+  // has destroyed may be gone when this has failed.
+  const bool others = IsExecDestroyBefore(position);
   // The driver has the memory when the executable is launched; launches do not ask.
-  CUresult charged = charges_.Take(graph, AllocatedBy(graph), &made->shared_charge, &made->charged);
+  const auto bytes = AllocatedBy(graph);
+  CUresult charged = charges_.Take(graph, bytes, &made->shared_charge, &made->charged);
+  if (charged == CUDA_ERROR_OUT_OF_MEMORY && others) {
+    charges_.Cancel(std::exchange(made->charged, {}));
+    AwaitExecDestroys(position);
+    charged = charges_.Take(graph, bytes, &made->shared_charge, &made->charged);
+  }
   if (charged != CUDA_SUCCESS) {
     charges_.Cancel(std::move(made->charged));
     told->result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
     return charged;
-  }
-  // A graph that allocates memory can have one executable at a time, and the one that the program
-  // has destroyed may still be there. Asked before: it may be gone when this has failed.
-  bool others = false;
-  {
-    base::MutexLock lock(mutex_);
-    others = AnyExecDestroyBefore(position);
   }
   CUresult result = driver.cuGraphInstantiateWithFlags(&made->handle, graph, call.flags);
   if (result == CUDA_ERROR_NOT_SUPPORTED && others) {
@@ -375,6 +378,19 @@ CUresult Graphs::DestroyExec(uint64_t exec, uint64_t position) {
 
 bool Graphs::AnyExecDestroyBefore(uint64_t position) const {
   return !exec_destroys_.empty() && *exec_destroys_.begin() < position;
+}
+
+bool Graphs::IsExecDestroyBefore(uint64_t position) {
+  base::MutexLock lock(mutex_);
+  return AnyExecDestroyBefore(position);
+}
+
+CUresult Graphs::ChargeNode(CUgraph graph, int32_t device, uint64_t bytes, uint64_t position) {
+  const bool others = IsExecDestroyBefore(position);
+  CUresult result = charges_.AddNode(graph, device, bytes);
+  if (result != CUDA_ERROR_OUT_OF_MEMORY || !others) return result;
+  AwaitExecDestroys(position);
+  return charges_.AddNode(graph, device, bytes);
 }
 
 void Graphs::AwaitExecDestroys(uint64_t position) {

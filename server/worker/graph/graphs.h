@@ -77,6 +77,9 @@ class Graphs : private host_nodes::Runner {
   // Called when the destroy at `position` of the log is read; it runs once the work before it is
   // finished.
   void ExecDestroyRead(uint64_t position);
+  // Charges a node's memory, if need be once the memory of executables that the program destroyed
+  // before has come back.
+  CUresult ChargeNode(CUgraph graph, int32_t device, uint64_t bytes, uint64_t position);
   CUresult DestroyExec(uint64_t exec, uint64_t position);
 
   // A node's part: of a node that was made or changed (null: it needs nothing of the program any
@@ -156,6 +159,7 @@ class Graphs : private host_nodes::Runner {
   CUresult Issue(CUgraphExec exec, Stream& stream, const calls::lwGraphLaunch& call);
   void Finish(const GraphPlan& plan, bool good);
   bool AnyExecDestroyBefore(uint64_t position) const LONGWIRE_REQUIRES(mutex_);
+  bool IsExecDestroyBefore(uint64_t position);
   void AwaitExecDestroys(uint64_t position);
   // For waits for the client or the log thread: returns when something may have changed. False: the
   // session is over.

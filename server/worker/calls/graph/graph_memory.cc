@@ -65,7 +65,7 @@ CUresult Do_lwGraphAddAlloc(CallContext& context, const calls::lwGraphAddAlloc& 
   Graphs& graphs = context.session().graphs();
   graphs.NoteAllocations();
   uint64_t bytes = AllocatedBytes(std::min(params.bytesize, kMaxBytes));
-  LONGWIRE_TRY(graphs.charges().AddNode(place.graph, call.alloc.device, bytes));
+  LONGWIRE_TRY(graphs.ChargeNode(place.graph, call.alloc.device, bytes, context.call().position));
   CUresult result = context.driver().cuGraphAddMemAllocNode(
       &added, place.graph, place.dependencies.data(), place.dependencies.size(), &params);
   if (result != CUDA_SUCCESS) {
