@@ -1,7 +1,9 @@
 // What a program that rests between its requests waits for, and copies of every size: an ordinary
 // driver-API program, run natively and through Longwire in turn (rested_table.py).
 //
-//   rested_figures rested|sizes
+//   rested_figures rested|sizes|launches|requests
+//
+// launches and requests: each after a rest, for a trace of their hops (hop_trace.py).
 #include <cuda.h>
 
 #include <array>
@@ -97,32 +99,66 @@ void MeasureRested(const std::string& name, Work work) {
   }
 }
 
+// Bytes up, kernels, bytes down.
+class Request {
+ public:
+  Request() {
+    CHECK(cuMemAlloc(&input_, kUp));
+    CHECK(cuMemAllocHost(&up_, kUp));
+    CHECK(cuMemAllocHost(&down_, kDown));
+    std::memset(up_, 1, kUp);
+  }
+  void Make(Device& device) {
+    CHECK(cuMemcpyHtoDAsync(input_, up_, kUp, device.stream));
+    for (int i = 0; i < kKernels; ++i) device.Count();
+    CHECK(cuMemcpyDtoHAsync(down_, input_, kDown, device.stream));
+    device.Synchronize();
+  }
+  bool CameBack() const { return std::memcmp(up_, down_, kDown) == 0; }
+
+ private:
+  CUdeviceptr input_{};
+  void* up_ = nullptr;
+  void* down_ = nullptr;
+};
+
 void Rested(Device& device) {
-  CUdeviceptr input;
-  void* up = nullptr;
-  void* down = nullptr;
+  Request request;
   unsigned expected = 0;
-  CHECK(cuMemAlloc(&input, kUp));
-  CHECK(cuMemAllocHost(&up, kUp));
-  CHECK(cuMemAllocHost(&down, kDown));
-  std::memset(up, 1, kUp);
   MeasureRested("launch_synchronize", [&] {
     device.Count();
     device.Synchronize();
     ++expected;
   });
   MeasureRested("request", [&] {
-    CHECK(cuMemcpyHtoDAsync(input, up, kUp, device.stream));
-    for (int i = 0; i < kKernels; ++i) device.Count();
-    CHECK(cuMemcpyDtoHAsync(down, input, kDown, device.stream));
-    device.Synchronize();
+    request.Make(device);
     expected += kKernels;
   });
   unsigned counted = 0;
   CHECK(cuMemcpyDtoH(&counted, device.counter, sizeof(counted)));
-  if (counted == expected && std::memcmp(up, down, kDown) == 0) return;
+  if (counted == expected && request.CameBack()) return;
   std::fprintf(stderr, "lost or doubled work\n");
   std::exit(1);
+}
+
+template <class Work>
+void AfterRests(Work work) {
+  for (int i = 0; i < 160; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    work();
+  }
+}
+
+void Launches(Device& device) {
+  AfterRests([&] {
+    device.Count();
+    device.Synchronize();
+  });
+}
+
+void Requests(Device& device) {
+  Request request;
+  AfterRests([&] { request.Make(device); });
 }
 
 std::string SizeText(size_t bytes) {
@@ -185,11 +221,17 @@ void Sizes(Device& device) {
 
 int main(int argc, char** argv) {
   const std::string group = argc > 1 ? argv[1] : "";
-  if (group != "rested" && group != "sizes") {
-    std::fprintf(stderr, "usage: rested_figures rested|sizes\n");
-    return 2;
+  constexpr struct {
+    std::string_view name;
+    void (*run)(Device&);
+  } kGroups[] = {
+      {"launches", Launches}, {"requests", Requests}, {"rested", Rested}, {"sizes", Sizes}};
+  for (const auto& known : kGroups) {
+    if (known.name != group) continue;
+    Device device;
+    known.run(device);
+    return 0;
   }
-  Device device;
-  group == "rested" ? Rested(device) : Sizes(device);
-  return 0;
+  std::fprintf(stderr, "usage: rested_figures launches|requests|rested|sizes\n");
+  return 2;
 }

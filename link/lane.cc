@@ -187,9 +187,7 @@ bool Lane::Connect(std::chrono::milliseconds patience) {
 }
 
 StreamPump::Outcome Lane::PumpOnce() {
-  // Lanes move large messages: a spinning thread would take the permit of one that waits for an
-  // answer.
-  auto spinning = number_ == 0 ? StreamPump::Spinning::kYes : StreamPump::Spinning::kNo;
+  auto spinning = number_ == 0 ? StreamPump::Spinning::kYes : StreamPump::Spinning::kBulk;
   StreamPump pump(*stream_, *relay_, counters_, spinning);
   pump.set_on_attached([this](std::span<const std::byte> body) { return TakeAttached(body); });
   pump.set_on_terms([this](const transport::Terms& terms) {
@@ -198,7 +196,9 @@ StreamPump::Outcome Lane::PumpOnce() {
     relay_->ChangePacking(terms.packing & server_.packing);
     awake_allowed_ = uint64_t{std::min(terms.awake_microseconds, kAwakeLimit)} * 1000;
   });
-  if (number_ == 0) pump.StayAwake(&awake_allowed_, &awake_spent_, HasSpareCores);
+  if (number_ == 0) {
+    pump.StayAwake(&awake_allowed_, &awake_spent_, StreamPump::Warmth::kAsks, HasSpareCores);
+  }
   {
     base::MutexLock lock(mutex_);
     pump_ = &pump;

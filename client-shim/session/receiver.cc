@@ -127,6 +127,8 @@ void ClientSession::ReadWithoutWaiting() {
 }
 
 void ClientSession::ReceiverLoop() {
+  // It waits for bytes without the pump, so that a program that begins to wait has that at once.
+  wire::RingConsumer bytes(down_memory_);
   base::MutexLock lock(state_mutex_);
   auto pause = kReceiverPause;
   while (over() == CUDA_SUCCESS) {
@@ -143,10 +145,20 @@ void ClientSession::ReceiverLoop() {
       if (begun != waits_begun_ || waiters_ > 0 || pump_taken_) continue;
     }
     pause = kReceiverPause;
+    // Before the look: what comes after this ends the wait.
+    const uint64_t seen = down_.cursor() + down_.Available().size();
+    if (!CanRead() && !awaits_landing_) {
+      const wire::Deadline rest = down_.RestDeadline();
+      lock.Unlock();
+      bytes.WaitBeyond(seen, {}, rest);
+      lock.Lock();
+      if (waiters_ > 0 || pump_taken_) continue;
+    }
     pump_taken_ = true;
     receiver_pumps_ = true;
     lock.Unlock();
-    Pump(std::chrono::nanoseconds(0), down_.RestDeadline());
+    const auto now = Clock::now();
+    Pump(std::chrono::nanoseconds(0), awaits_landing_ ? now + kLandingLook : now);
     if (down_.ToldToRest()) Rest();
     lock.Lock();
     receiver_pumps_ = false;
@@ -175,16 +187,24 @@ void ClientSession::EndAsTheServerSays() {
   End(code == 0 ? CUDA_ERROR_LAUNCH_FAILED : static_cast<CUresult>(code), sentence);
 }
 
-void ClientSession::Pump(std::chrono::nanoseconds spin, wire::Deadline deadline) {
-  std::span<const std::byte> log = down_.Available();
+// A whole record is there, or something that is none.
+bool ClientSession::CanRead() {
   wire::DownHeader header;
   size_t bytes = 0;
-  bool whole = wire::PeekRecord(log, &header, &bytes) != wire::WireResult::kOk || bytes != 0;
+  const auto result = wire::PeekRecord(down_.Available(), &header, &bytes);
+  return result != wire::WireResult::kOk || bytes != 0;
+}
+
+void ClientSession::Pump(std::chrono::nanoseconds spin, wire::Deadline deadline) {
+  std::span<const std::byte> log = down_.Available();
   // With half a record there, more is needed than what is there.
-  if (!whole) down_.WaitBeyond(down_.cursor() + log.size(), spin, deadline);
+  if (!CanRead()) down_.WaitBeyond(down_.cursor() + log.size(), spin, deadline);
+  wire::DownHeader header;
+  size_t bytes = 0;
   // Asked first: what was written before the ring was closed is still read.
   bool closed = down_.memory().closed();
   log = down_.Available();
+  awaits_landing_ = false;
   while (true) {
     if (wire::PeekRecord(log, &header, &bytes) != wire::WireResult::kOk) {
       Distrust("sent something that is not a record");
@@ -193,6 +213,7 @@ void ClientSession::Pump(std::chrono::nanoseconds spin, wire::Deadline deadline)
     if (bytes == 0) break;
     if (!HasLanded(header, log.subspan(sizeof(header), bytes - sizeof(header)), deadline)) {
       closed = down_.memory().closed();
+      awaits_landing_ = true;
       break;
     }
     if (!HandleRecord(header, log.subspan(sizeof(header), bytes - sizeof(header)))) {

@@ -23,6 +23,7 @@ ClientSession* the_session = nullptr;  // written once
 ClientSession::ClientSession(SessionParts parts)
     : up_(parts.up),
       up_memory_(up_.memory()),
+      down_memory_(parts.down),
       down_(parts.down),
       spin_(wire::AllowedCores()),
       socket_(std::move(parts.socket)),

@@ -302,6 +302,7 @@ class ClientSession {
   void Rest();
   void EndAsTheServerSays();
   void PumpForAWaiter(wire::Deadline deadline);
+  bool CanRead();
   void Pump(std::chrono::nanoseconds spin, wire::Deadline deadline);
   bool HasLanded(const wire::DownHeader& header, std::span<const std::byte> payload,
                  wire::Deadline deadline);
@@ -322,7 +323,9 @@ class ClientSession {
   std::atomic<uint64_t> newest_work_{0};
   std::atomic<uint64_t> newest_{0};  // position of the newest record
 
-  wire::RingConsumer down_;    // by the pump's owner
+  std::shared_ptr<wire::RingMemory> down_memory_;
+  wire::RingConsumer down_;      // by the pump's owner
+  bool awaits_landing_ = false;  // by the same: the next record waits for a copy's bytes
   uint64_t poked_at_ = 0;      // by the pump's owner: released position at the last acknowledgement
   wire::SpinPrediction spin_;  // by the pump's owner: waits for answers
 

@@ -4,6 +4,8 @@
 
 #include <cstring>
 
+#include "link/transport/ring_at_once.h"
+
 namespace longwire::transport {
 namespace {
 
@@ -134,7 +136,7 @@ void GrpcStream<Stream>::Wake() {
   base::MutexLock lock(wake_mutex_);
   if (drained_ || wake_set_) return;
   wake_set_ = true;
-  alarm_.Set(&queue_, gpr_now(GPR_CLOCK_MONOTONIC), TagOf(kWakeTag));
+  RingAtOnce(&alarm_, &queue_, TagOf(kWakeTag));
 }
 
 template class GrpcStream<ClientReaderWriter>;

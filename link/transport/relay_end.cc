@@ -101,6 +101,11 @@ bool RelayEnd::Next(Batch* batch) {
   return true;
 }
 
+FrameHeader RelayEnd::Acknowledgement() {
+  ack_sent_ = incoming_.released();
+  return {outgoing_.cursor(), ack_sent_, epoch_, 0};
+}
+
 FrameHeader RelayEnd::ControlHeader(uint32_t flags) const {
   return {outgoing_.cursor(), ack_sent_, epoch_, flags};
 }

@@ -49,7 +49,9 @@ class RelayEnd {
   // is none. A batch counts as sent once it was returned.
   bool Next(Batch* batch);
 
-  // A header for a frame without bytes of the log. The far end takes no acknowledgement from such a
+  // An acknowledgement that need not be due.
+  FrameHeader Acknowledgement();
+  // A header for a control frame. The far end takes no acknowledgement from such a
   // frame, so what is due stays due.
   FrameHeader ControlHeader(uint32_t flags) const;
 

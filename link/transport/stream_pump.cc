@@ -10,6 +10,7 @@
 #include "base/start_thread.h"
 #include "link/transport/codes.h"
 #include "link/transport/spinning.h"
+#include "wire/lane.h"
 #include "wire/rings/spinning.h"
 #include "wire/switches.h"
 
@@ -27,6 +28,8 @@ constexpr std::chrono::milliseconds kAckLook{1};
 constexpr std::chrono::milliseconds kEndLook{200};
 // After this idle time the rings' memory is returned, and the last bytes are acknowledged.
 constexpr std::chrono::milliseconds kRestAfter{500};
+// What a message runs through stays in the caches this long, mostly.
+constexpr std::chrono::milliseconds kWarmEvery{1};
 // While an answer goes first no read is pending; a broken connection is noticed this many polls
 // late.
 constexpr int kRingLooks = 16;
@@ -55,6 +58,7 @@ StreamPump::Outcome StreamPump::Run() {
     Event event = ring_only ? Event::kNone : stream_.Wait(wire::Deadline{});
     HandleEvent(event);
     if (outcome_) break;
+    if (OnlyKeepsWarm(event)) event = Event::kNone;
     bool moved = Send();
     CheckForEnd();
     if (outcome_) break;
@@ -67,13 +71,13 @@ StreamPump::Outcome StreamPump::Run() {
       if (!AnswerGoesFirst(now)) ReadOn();
       continue;
     }
-    bool spins = spinning_ == Spinning::kYes;
-    if (spins && !permit && !awake_spin_) permit.emplace();
+    if (MaySpin() && !permit && !awake_spin_) permit.emplace(Awaits());
     auto now = Clock::now();
     bool soon = permit && permit->granted() && now - moved_at < waits_[awaited_].Spin();
     if (!soon) permit.reset();
-    if (soon || (spins && StaysAwake(now))) {
+    if (soon || StaysAwake(now)) {
       if (!AnswerGoesFirst(now)) ReadOn();
+      KeepWarm(now);
       sched_yield();
       continue;
     }
@@ -98,15 +102,44 @@ StreamPump::Outcome StreamPump::Run() {
 }
 
 void StreamPump::StayAwake(const std::atomic<uint64_t>* allowed, std::atomic<uint64_t>* spent,
-                           std::function<bool()> has_spare) {
+                           Warmth warmth, std::function<bool()> has_spare) {
+  warmth_ = warmth;
   awake_.Follow(allowed, spent);
   has_spare_ = std::move(has_spare);
 }
 
+bool StreamPump::MaySpin() const { return spinning_ == Spinning::kYes || wire::LanesSpin(); }
+
+SpinPermit::Awaits StreamPump::Awaits() const {
+  return spinning_ == Spinning::kYes ? SpinPermit::Awaits::kAnswer : SpinPermit::Awaits::kBulk;
+}
+
 bool StreamPump::StaysAwake(Clock::time_point now) {
   if (!awake_.Stays(now)) return false;
-  if (!awake_spin_) awake_spin_.emplace(awake_, has_spare_);
+  if (!awake_spin_) {
+    awake_spin_.emplace(awake_, has_spare_);
+    warmth_answered_ = true;
+    warmed_at_ = now;
+  }
   return awake_spin_->Stays(now);
+}
+
+void StreamPump::KeepWarm(Clock::time_point now) {
+  const bool asks =
+      warmth_ == Warmth::kAsks && awake_spin_ && warmth_answered_ && now - warmed_at_ >= kWarmEvery;
+  if (writing_ || (!asks && !warmth_due_)) return;
+  warmth_due_ = warmth_answered_ = false;
+  warmed_at_ = now;
+  warmth_written_ = true;
+  Write(relay_.Acknowledgement(), {}, nullptr);
+}
+
+// Nothing that the session did: it does not make the threads stay awake for longer.
+bool StreamPump::OnlyKeepsWarm(Event event) {
+  if (event == Event::kWritten) return std::exchange(warmth_written_, false);
+  if (event != Event::kRead || !came_empty_ || !awake_.Stays(Clock::now())) return false;
+  (warmth_ == Warmth::kAsks ? warmth_answered_ : warmth_due_) = true;
+  return true;
 }
 
 void StreamPump::Moved(Clock::time_point when) {
@@ -248,6 +281,7 @@ void StreamPump::HandleEvent(Event event) {
 }
 
 void StreamPump::HandleFrame() {
+  came_empty_ = false;
   const ReceivedFrame& frame = stream_.received();
   counters_.messages_in.fetch_add(1, std::memory_order_relaxed);
   bool packed = frame.header.flags == kFramePacked;
@@ -261,7 +295,8 @@ void StreamPump::HandleFrame() {
   if (relay_.Take(taken) != WireResult::kOk) {
     return Violation("a message out of order, of an older connection or too large arrived");
   }
-  answers_.Received(message_at_);
+  came_empty_ = taken.bytes == 0;
+  if (!came_empty_ || !awake_.Stays(message_at_)) answers_.Received(message_at_);
   read_due_ = true;
 }
 

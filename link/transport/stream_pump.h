@@ -48,7 +48,9 @@ class StreamPump {
   };
 
   // `relay` has its epoch; no read of `stream` is under way.
-  enum class Spinning { kYes, kNo };
+  // kBulk: for large messages, which nobody waits for as for an answer; off with
+  // LONGWIRE_DISABLE=lane-spins.
+  enum class Spinning { kYes, kBulk };
   StreamPump(MessageStream& stream, RelayEnd& relay, TrafficCounters& counters,
              Spinning spinning = Spinning::kYes);
 
@@ -62,8 +64,11 @@ class StreamPump {
   void set_on_terms(std::function<void(const Terms&)> on_terms) { on_terms_ = std::move(on_terms); }
 
   // Run's thread stays awake after the session's last message for as long as `allowed` says, while
-  // `has_spare`; see wire/rings/awake.h and AwakeSpin. Called before Run.
-  void StayAwake(const std::atomic<uint64_t>* allowed, std::atomic<uint64_t>* spent,
+  // `has_spare`; see wire/rings/awake.h and AwakeSpin. What a message runs through gets cold while
+  // the thread only looks for one: the end that asks sends an acknowledgement now and then, and the
+  // other answers by one if it is awake, too. Called before Run.
+  enum class Warmth { kAsks, kAnswers };
+  void StayAwake(const std::atomic<uint64_t>* allowed, std::atomic<uint64_t>* spent, Warmth warmth,
                  std::function<bool()> has_spare = {});
 
   // Relays until the end. The caller still has to end the stream.
@@ -84,6 +89,10 @@ class StreamPump {
   // resembles the last ones of its kind.
   enum Awaited { kFarEnd, kThisEnd };
 
+  void KeepWarm(std::chrono::steady_clock::time_point now);
+  bool OnlyKeepsWarm(Event event);
+  bool MaySpin() const;
+  SpinPermit::Awaits Awaits() const;
   void Waited(std::chrono::nanoseconds took, bool received, bool sent);
   bool StaysAwake(std::chrono::steady_clock::time_point now);
   void Moved(std::chrono::steady_clock::time_point when);
@@ -126,8 +135,14 @@ class StreamPump {
   wire::Awake awake_;
   std::function<bool()> has_spare_;
   std::optional<AwakeSpin> awake_spin_;  // while it stays awake
-  bool polls_ring_ = false;              // no thread could be started that sleeps on the ring
-  bool read_due_ = false;                // a message was taken, the next read has not started
+  Warmth warmth_ = Warmth::kAnswers;
+  bool warmth_answered_ = false;  // the far end is awake, or has not been asked yet
+  bool warmth_due_ = false;       // the far end has asked
+  bool warmth_written_ = false;   // such a write is under way
+  bool came_empty_ = false;       // the last frame: an acknowledgement alone
+  std::chrono::steady_clock::time_point warmed_at_;
+  bool polls_ring_ = false;  // no thread could be started that sleeps on the ring
+  bool read_due_ = false;    // a message was taken, the next read has not started
   std::chrono::steady_clock::time_point message_at_;  // the last message received or sent
   bool rested_ = true;                                // since message_at_
   HeapUser heap_user_;

@@ -6,6 +6,7 @@
 #include "base/start_thread.h"
 #include "link/transport/grpc_setup.h"
 #include "link/transport/log.h"
+#include "link/transport/ring_at_once.h"
 #include "link/transport/spinning.h"
 #include "server/config/config.h"
 #include "server/daemon/handshakes.h"
@@ -145,7 +146,7 @@ bool AcceptLoop::YieldsPoller() {
 void AcceptLoop::SpinningBegins() {
   // An alarm is set again only after it has rung.
   if (!polls_.load() || wake_set_.exchange(true)) return;
-  wake_alarm_.Set(queue_.get(), gpr_now(GPR_CLOCK_MONOTONIC), &wake_alarm_);
+  transport::RingAtOnce(&wake_alarm_, queue_.get(), &wake_alarm_);
 }
 
 bool AcceptLoop::Spawn(std::function<void()> work) {

@@ -5,6 +5,7 @@
 #include <future>
 
 #include "link/transport/log.h"
+#include "link/transport/ring_at_once.h"
 #include "wire/guards.h"
 
 namespace longwire::daemon {
@@ -20,7 +21,7 @@ class Question final : public AcceptLoop::Waiting {
  public:
   std::future<void> Ask(AcceptLoop& loop) {
     std::future<void> answer = answer_.get_future();
-    alarm_.Set(&loop.queue(), std::chrono::system_clock::now(), static_cast<Waiting*>(this));
+    transport::RingAtOnce(&alarm_, &loop.queue(), static_cast<Waiting*>(this));
     return answer;
   }
   void Happened(bool) override { answer_.set_value(); }

@@ -12,8 +12,10 @@ import server
 ROLES = {
     "hello.static": "the program: built by plain nvcc, started by longwire run",
     "longwire-link": "the program's host: carries its calls over gRPC",
+    "longwire-guard": "the program's host: starts a new link should that one die",
     "longwired": "the GPU's host: front end, sessions",
     "longwire-warden": "the GPU's host: starts workers and keepers",
+    "longwire-starter": "the GPU's host: gives each worker a user and walls of its own",
     "longwire-worker": "the GPU's host: runs one session's calls on the device",
     "longwire-keeper": "the GPU's host: owns the device's memory",
 }

@@ -25,7 +25,7 @@ class AwakePumpTest : public testing::Test {
   void Start(std::function<bool()> has_spare = {}) {
     FakeStream::Join(stream_, far_);
     ASSERT_EQ(relay_.StartEpoch(1, 0, 0), WireResult::kOk);
-    pump_.StayAwake(&allowed_, &spent_, std::move(has_spare));
+    pump_.StayAwake(&allowed_, &spent_, warmth_, std::move(has_spare));
     thread_ = std::thread([this] { pump_.Run(); });
   }
   void TearDown() override {
@@ -51,6 +51,7 @@ class AwakePumpTest : public testing::Test {
   TrafficCounters counters_;
   FakeStream stream_, far_;
   std::atomic<uint64_t> allowed_{0}, spent_{0};
+  StreamPump::Warmth warmth_ = StreamPump::Warmth::kAnswers;
   StreamPump pump_{stream_, relay_, counters_};
   std::thread thread_;
 };
@@ -82,6 +83,42 @@ TEST_F(AwakePumpTest, SleepsWhereTheHostHasNoCoresToSpare) {
   Start([] { return false; });
   Send();
   EXPECT_TRUE(Until([&] { return Sleeps(); }));
+}
+
+// An acknowledgement alone, as an end sends that keeps the way warm.
+FrameHeader Empty() { return {0, 0, 1, 0}; }
+
+TEST_F(AwakePumpTest, KeepsTheWayWarmWhileTheFarEndAnswers) {
+  warmth_ = StreamPump::Warmth::kAsks;
+  allowed_ = kForLong;
+  Start();
+  Send();
+  ASSERT_TRUE(Until([&] { return counters_.messages_out >= 2; }));
+  std::this_thread::sleep_for(milliseconds(50));
+  EXPECT_EQ(counters_.messages_out, 2u) << "who does not answer is asked again";
+  stream_.Inject(Empty(), "");
+  EXPECT_TRUE(Until([&] { return counters_.messages_out >= 3; }));
+}
+
+TEST_F(AwakePumpTest, AnswersWhoKeepsTheWayWarmWhileItIsAwake) {
+  allowed_ = kForLong;
+  Start();
+  Send();
+  ASSERT_TRUE(Until([&] { return counters_.messages_out >= 1; }));
+  stream_.Inject(Empty(), "");
+  EXPECT_TRUE(Until([&] { return counters_.messages_out >= 2; }));
+}
+
+TEST_F(AwakePumpTest, WhatKeepsTheWayWarmKeepsNobodyAwake) {
+  allowed_ = 100'000'000;  // nanoseconds
+  Start();
+  Send();
+  const auto end = Clock::now() + seconds(20);
+  while (!Sleeps() && Clock::now() < end) {
+    stream_.Inject(Empty(), "");
+    std::this_thread::sleep_for(milliseconds(10));
+  }
+  EXPECT_TRUE(Sleeps());
 }
 
 }  // namespace
