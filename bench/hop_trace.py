@@ -75,18 +75,16 @@ def of(field, text):
 
 
 def requests(events, program):
-    """[(duration, its events)]: the program's main thread wakes up after its rest, until it rests
-    again."""
+    """[(duration, its events)]: from when the program's main thread is woken after its rest until
+    it rests again. Some kernels do not tell when an idle processor begins to run a thread."""
     spans, out, start = [], None, None
     for i, (when, _, event, text) in enumerate(events):
-        if event != "sched_switch":
-            continue
-        if of("next_pid", text) == program and out is not None:
+        if event == "sched_waking" and of("pid", text) == program and out is not None:
             if when - events[out][0] > REST_MS * 500:
                 if start is not None:
                     spans.append((start, out))
                 start = i
-        if of("prev_pid", text) == program:
+        if event == "sched_switch" and of("prev_pid", text) == program:
             out = i
     return sorted((events[b][0] - events[a][0], events[a:b + 1]) for a, b in spans)
 

@@ -1,8 +1,9 @@
-"""Two sessions on a server with two devices: how much more they get done than one.
+"""As many sessions as a server has devices: how much more they get done than one.
 
-Kernels of 1.1 ms and of 21 ms, back to back; natively the second program is put on the second
-device by hand."""
+Kernels of 1.1 ms and of 21 ms, back to back; natively each program is put on a device of its
+own by hand."""
 import statistics
+import subprocess
 
 import tenants
 from tenants_beside import Native, Remote, calibrate, finish, say, start
@@ -24,22 +25,31 @@ def kernels_per_second(sides, load, iterations, raw):
     return sum(finish(process, raw)["batch_kernels"] for process in running)
 
 
+def device_count(driver, software_devices):
+    if driver == "software":
+        return software_devices
+    listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=True)
+    return len(listed.stdout.splitlines())
+
+
 def run(build, driver, raw, out, software_devices=2):
+    count = device_count(driver, software_devices)
     load = build / "bench" / "tenant_load"
     blocks = {"serving": {"admin": True}, "batch": {}}
     with tenants.TenantServer(blocks, {"placement": "spread"}, driver=driver, build=build,
-                              warm_workers=2, software_devices=software_devices) as server:
+                              warm_workers=count, software_devices=software_devices) as server:
         remote = Remote(server)
-        arrangements = [("longwire", [remote, remote])]
+        arrangements = [("longwire", [remote] * count)]
         if driver != "software":
-            arrangements.insert(0, ("native", [NativeOn(0), NativeOn(1)]))
+            arrangements.insert(0, ("native", [NativeOn(i) for i in range(count)]))
         iterations = calibrate(remote, load, raw)
-        say(out, f"{'kernels back to back':<28} {'one 1/s':>9} {'two 1/s':>9} {'two/one':>8}")
+        say(out, f"{'kernels back to back':<28} {'one 1/s':>9} {f'{count} 1/s':>9} {f'{count}/one':>8}")
         for kind, length in (("request", "1.1 ms"), ("batch", "21 ms")):
             for name, sides in arrangements:
-                one, two = [], []
+                one, every = [], []
                 for _ in range(ROUNDS):
                     one.append(kernels_per_second(sides[:1], load, iterations[kind], raw))
-                    two.append(kernels_per_second(sides, load, iterations[kind], raw))
-                ones, twos = statistics.median(one), statistics.median(two)
-                say(out, f"{name + ', ' + length:<28} {ones:9.1f} {twos:9.1f} {twos / ones:8.2f}")
+                    every.append(kernels_per_second(sides, load, iterations[kind], raw))
+                single, together = statistics.median(one), statistics.median(every)
+                say(out, f"{name + ', ' + length:<28} {single:9.1f} {together:9.1f} "
+                         f"{together / single:8.2f}")

@@ -1,13 +1,13 @@
 """PyTorch inference (latency critical) beside PyTorch training (best effort): natively, through
-Longwire, and through Longwire with its scheduler off; one run, a row for each seed."""
+Longwire, with sessions that stay awake, and with its scheduler off; one run, a row for each seed."""
+import contextlib
 import os
 import pathlib
 import statistics
 import subprocess
 import sys
 
-import tenants
-from tenants_beside import Native, Remote, figures, say
+from tenants_beside import Native, Remote, figures, open_servers, say
 
 LOAD = pathlib.Path(__file__).resolve().parent / "torch_load.py"
 REQUESTS, SECONDS = 100, 4
@@ -65,12 +65,9 @@ def measure(side, name, seeds, out):
 
 
 def run(build, driver, out, seeds):
-    blocks = {"serving": {"priority": "latency_critical", "admin": True},
-              "batch": {"priority": "best_effort"}}
     say(out, f"{'arrangement':<42} {'seed':>4} {'p50 ms':>8} {'p99 ms':>8} {'most ms':>8} "
              "train 1/s")
     measure(Native(), "native", seeds, out)
-    for enabled in (True, False):
-        with tenants.TenantServer(blocks, {"scheduler": {"enabled": enabled}}, driver=driver,
-                                  build=build, warm_workers=2) as server:
-            measure(Remote(server), "longwire" + ("" if enabled else ", scheduler off"), seeds, out)
+    with contextlib.ExitStack() as stack:
+        for name, longwire in open_servers(stack, driver, build).items():
+            measure(Remote(longwire), name, seeds, out)

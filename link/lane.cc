@@ -187,7 +187,9 @@ bool Lane::Connect(std::chrono::milliseconds patience) {
 }
 
 StreamPump::Outcome Lane::PumpOnce() {
-  auto spinning = number_ == 0 ? StreamPump::Spinning::kYes : StreamPump::Spinning::kBulk;
+  // Lanes move large messages: a spinning thread would take the permit of one that waits for an
+  // answer.
+  auto spinning = number_ == 0 ? StreamPump::Spinning::kYes : StreamPump::Spinning::kNo;
   StreamPump pump(*stream_, *relay_, counters_, spinning);
   pump.set_on_attached([this](std::span<const std::byte> body) { return TakeAttached(body); });
   pump.set_on_terms([this](const transport::Terms& terms) {

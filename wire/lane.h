@@ -11,7 +11,6 @@
 #include <cstdint>
 
 #include "wire/limits.h"
-#include "wire/switches.h"
 
 namespace longwire::wire {
 
@@ -45,17 +44,5 @@ constexpr uint64_t LanePiece(uint64_t bytes, uint32_t lanes, uint64_t chunk) {
   uint64_t share = AlignLane((bytes + lanes - 1) / std::max<uint32_t>(lanes, 1));
   return std::clamp<uint64_t>(share, kMinLaneChunk, std::max<uint64_t>(chunk, kMinLaneChunk));
 }
-
-// Whether the lanes' threads stay awake between copies that follow each other.
-inline bool LanesSpin() {
-  static const bool spin = !IsSwitchedOff("lane-spins");
-  return spin;
-}
-
-// Copies up to this size are served by half of the lanes, so that their threads are few and awake:
-// on 16 cores that of the program, link, daemon and worker together.
-inline constexpr uint64_t kFewLanesBytes = uint64_t{4} << 20;
-inline bool TakesFewLanes(uint64_t bytes) { return LanesSpin() && bytes <= kFewLanesBytes; }
-constexpr uint32_t FewOf(uint32_t lanes) { return (lanes + 1) / 2; }
 
 }  // namespace longwire::wire

@@ -26,26 +26,25 @@ inline constexpr std::string_view kSwitches[] = {
     "info-pages",            // worker, keeper: what is free is read from shared memory
     "joined-ends",           // worker: all that a completion brings is published at once
     "kept-limits",           // program: a context's limits are requested once
-    "lane-spins",        // program, link, daemon, worker: lanes in use are awake for the next copy
-    "late-comparisons",  // program: launches wait in the worker for the program's writes
-    "launch-chains",     // worker: repeated sequences of launches go as one graph
-    "launch-runs",       // worker: consecutive launches are decoded and issued together
-    "module-cache",      // program: images that the server knows are not sent again
-    "own-polling",       // link, daemon, command: threads poll their own gRPC connections
-    "predicted-spins",   // program, link, daemon, worker: threads spin as long as recent waits
-    "pulls-with-waits",  // program: the device's writes come with the awaited completion
-    "quiet-ends",        // worker: without printing kernels, completions need no driver wait
-    "remap",             // program: a buffer that grows keeps its memory
-    "shared-mappings",   // program: kernels do not access memory that other processes write
-    "shared-pinned",     // program: on the server's host the worker maps pinned memory
-    "speculative-uploads",  // program: pinned bytes are sent before earlier work is complete
-    "staged-copies",        // program: large pageable copies pass through shared pinned memory
-    "stored-pointers",      // program: pointers to pinned memory are found in small uploads
-    "striped-transfers",    // program: large copies use several connections
-    "swap",                 // keeper: memory of idle sessions is moved to the host
-    "timer-slack",          // link, daemon, command: gRPC's timers may be late
-    "trim-rings",           // program, link, daemon, worker: idle rings return their memory
-    "unasked-progress",     // program: a stream's completion is reported without a request
+    "late-comparisons",      // program: launches wait in the worker for the program's writes
+    "launch-chains",         // worker: repeated sequences of launches go as one graph
+    "launch-runs",           // worker: consecutive launches are decoded and issued together
+    "module-cache",          // program: images that the server knows are not sent again
+    "own-polling",           // link, daemon, command: threads poll their own gRPC connections
+    "predicted-spins",       // program, link, daemon, worker: threads spin as long as recent waits
+    "pulls-with-waits",      // program: the device's writes come with the awaited completion
+    "quiet-ends",            // worker: without printing kernels, completions need no driver wait
+    "remap",                 // program: a buffer that grows keeps its memory
+    "shared-mappings",       // program: kernels do not access memory that other processes write
+    "shared-pinned",         // program: on the server's host the worker maps pinned memory
+    "speculative-uploads",   // program: pinned bytes are sent before earlier work is complete
+    "staged-copies",         // program: large pageable copies pass through shared pinned memory
+    "stored-pointers",       // program: pointers to pinned memory are found in small uploads
+    "striped-transfers",     // program: large copies use several connections
+    "swap",                  // keeper: memory of idle sessions is moved to the host
+    "timer-slack",           // link, daemon, command: gRPC's timers may be late
+    "trim-rings",            // program, link, daemon, worker: idle rings return their memory
+    "unasked-progress",      // program: a stream's completion is reported without a request
 };
 
 // A name of the table; any other name does not compile.

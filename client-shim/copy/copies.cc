@@ -238,7 +238,6 @@ UploadFacts FactsOf(Stream* stream, const CopySide& source, const Extent& extent
   facts.shared = !MustReadNow(facts) && IsWithWorker(stream, source, extent, range, pinned);
   facts.fits_window = FitsUploadWindow(facts.bytes);
   facts.fits_lanes = TheSession().lanes().Carries(facts.bytes);
-  facts.in_a_run = TheSession().lanes().CarriesInARun(facts.bytes);
   facts.may_speculate = AsksToSpeculate(facts) && MaySpeculate(facts.bytes);
   return facts;
 }

@@ -41,7 +41,6 @@ UploadWay ChooseUpload(const UploadFacts& facts) {
     bool speculates = AsksToSpeculate(facts) && facts.may_speculate;
     return speculates ? UploadWay::kSpeculative : UploadWay::kPulled;
   }
-  if (IsSmall(facts) && facts.in_a_run && facts.fits_window) return UploadWay::kByLanes;
   if (IsSmall(facts)) return facts.contiguous ? UploadWay::kInline : UploadWay::kPacked;
   return facts.fits_lanes ? UploadWay::kByLanes : UploadWay::kInLog;
 }

@@ -25,7 +25,6 @@ struct UploadFacts {
   bool fits_window = true;     // the bytes can be sent without waiting for the worker
   bool fits_lanes = false;     // lanes carry copies of this size
   bool may_speculate = false;  // if AsksToSpeculate: the memory may be watched until it is read
-  bool in_a_run = false;       // the log is busy with copies that went before, without a wait
 };
 
 // The source counts as it is when the stream reaches the copy.

@@ -40,7 +40,6 @@ UploadFacts Facts(uint64_t bytes, const std::string& words) {
   facts.fits_window = has("fits");
   facts.fits_lanes = has("lanes");
   facts.may_speculate = has("speculate");
-  facts.in_a_run = has("run");
   return facts;
 }
 
@@ -63,10 +62,6 @@ TEST(UploadChoice, Table) {
       {kLarge, "waits", Way::kInLog},
       {kLarge, "waits lanes", Way::kByLanes},
       {kSmall, "lanes", Way::kInline},
-      // Behind others it takes the lanes, but does not wait for their window.
-      {kSmall, "run fits", Way::kByLanes},
-      {kSmall, "run fits rows", Way::kByLanes},
-      {kSmall, "run", Way::kInline},
       // So is pinned memory that cannot change before the copy reads it, where the bytes fit.
       {kSmall, "pinned", Way::kInline},
       {kLarge, "pinned fits", Way::kInLog},
@@ -110,10 +105,10 @@ TEST(UploadChoice, Table) {
 // All combinations of facts.
 void ForAll(const std::function<void(const UploadFacts&)>& body) {
   for (uint64_t bytes : {uint64_t{1}, kSmall, kLarge}) {
-    for (unsigned bits = 0; bits < 1u << 12; ++bits) {
+    for (unsigned bits = 0; bits < 1u << 11; ++bits) {
       const auto bit = [&](int index) { return (bits >> index & 1) != 0; };
       body({bytes, bit(0), bit(1), bit(2), bit(3), bit(4), bit(5), bit(6), bit(7), bit(8), bit(9),
-            bit(10), bit(11)});
+            bit(10)});
     }
   }
 }

@@ -12,7 +12,6 @@
 #include "client-shim/support/threads.h"
 #include "wire/lane.h"
 #include "wire/record.h"
-#include "wire/rings/spinning.h"
 
 namespace longwire::shim {
 namespace {
@@ -21,10 +20,6 @@ using Clock = std::chrono::steady_clock;
 
 // So long a full lane is waited for before another one is looked at.
 constexpr std::chrono::milliseconds kLaneLook{5};
-
-// Smaller copies cost more by lanes than in the log, whatever went before them.
-constexpr uint64_t kLeastInARun = uint64_t{32} << 10;
-constexpr uint64_t kRunBytes = uint64_t{128} << 10;
 
 // As long as none comes back in this time, slots are not waited for: streams that wait have them.
 constexpr std::chrono::milliseconds kSlotLook{20};
@@ -40,14 +35,6 @@ Lanes::Lanes(ClientSession& session, const std::vector<LaneRings>& rings) : sess
 
 bool Lanes::Carries(uint64_t bytes) const {
   return !lanes_.empty() && bytes >= ProcessOptions().lane_copy_bytes;
-}
-
-bool Lanes::CarriesInARun(uint64_t bytes) {
-  if (!wire::LanesSpin() || lanes_.size() < 2) return false;
-  const uint64_t waits = session_.counts().waits.load(std::memory_order_relaxed);
-  if (run_waits_.exchange(waits, std::memory_order_relaxed) != waits) run_bytes_.store(0);
-  const uint64_t before = run_bytes_.fetch_add(bytes, std::memory_order_relaxed);
-  return bytes >= kLeastInARun && before >= kRunBytes;
 }
 
 bool Lanes::Open() {
@@ -90,7 +77,6 @@ bool Lanes::Connect(Lane& lane) {
 
 void Lanes::Receive(Lane& lane) {
   wire::RingMemory& memory = lane.down.memory();
-  wire::SpinPrediction spin(wire::AllowedCores());
   while (!memory.closed()) {
     // Bytes that arrive after this poll end the wait.
     uint64_t seen = lane.down.cursor() + lane.down.Available().size();
@@ -98,10 +84,7 @@ void Lanes::Receive(Lane& lane) {
       session_.Distrust("sent bytes that were not requested");
       return;
     }
-    const auto begun = Clock::now();
-    const auto awake = wire::LanesSpin() ? spin.Spin() : std::chrono::nanoseconds(0);
-    lane.down.WaitBeyond(seen, awake, lane.down.RestDeadline());
-    spin.Waited(Clock::now() - begun);
+    lane.down.WaitBeyond(seen, {}, lane.down.RestDeadline());
     if (lane.down.ToldToRest()) Rest(lane);
   }
 }
@@ -141,7 +124,6 @@ bool Lanes::Send(uint64_t transfer, const UploadSource& source) {
   job.transfer = transfer;
   job.source = &source;
   job.total = source.bytes();
-  job.few_lanes = wire::TakesFewLanes(job.total);
   job.in_slots = slots_.Open(job.total);
   uint64_t chunk = LargestPiece(ProcessOptions().lane_chunk_bytes);
   if (job.in_slots) chunk = std::min<uint64_t>(chunk, wire::kSlotBytes);
@@ -208,7 +190,6 @@ bool Lanes::Put(const Job& job, Piece piece) {
   auto& count_of = in_slot ? session_.counts().staged : session_.counts().uploaded;
   count_of.fetch_add(piece.bytes, std::memory_order_relaxed);
   uint32_t count = static_cast<uint32_t>(lanes_.size());
-  if (job.few_lanes) count = wire::FewOf(count);
   uint32_t first = turn_.fetch_add(1, std::memory_order_relaxed);
   for (uint32_t i = 0; session_.over() == CUDA_SUCCESS; ++i) {
     Lane& lane = *lanes_[(first + i) % count];

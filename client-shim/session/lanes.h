@@ -25,9 +25,6 @@ class Lanes {
 
   // True if copies of this size, in either direction, use the lanes.
   bool Carries(uint64_t bytes) const;
-  // Called for each upload that the lanes do not carry by its size: true if so many bytes went
-  // before it, without a wait of the program, that the lanes are faster than the one log.
-  bool CarriesInARun(uint64_t bytes);
   // Called before such a copy: starts the lanes' threads, once. False if the session is over.
   bool Open();
   // Sends all bytes of `source` as pieces of `transfer`; the program may change them after that.
@@ -58,7 +55,6 @@ class Lanes {
     uint64_t total = 0;
     uint64_t piece = 0;
     bool in_slots = false;
-    bool few_lanes = false;
     std::atomic<uint64_t> next{0};  // offset of the next piece
     std::atomic<bool> failed{false};
     uint32_t helpers = 0;  // threads at work on it; under jobs_mutex_
@@ -81,8 +77,6 @@ class Lanes {
   // Number of returned slots when a wait for one took too long; UINT64_MAX: none did.
   std::atomic<uint64_t> stuck_at_{UINT64_MAX};
   std::atomic<uint32_t> turn_{0};
-  std::atomic<uint64_t> run_bytes_{0};  // of uploads since run_waits_ waits of the program
-  std::atomic<uint64_t> run_waits_{0};
   std::once_flag once_;
   std::atomic<bool> open_{false};
 

@@ -1,12 +1,9 @@
 #include "client-shim/session/transfers.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <cstring>
 
 #include "wire/guards.h"
-#include "wire/lane.h"
 
 namespace longwire::shim {
 namespace {
@@ -109,29 +106,17 @@ bool Transfers::Arrive(uint64_t transfer, uint64_t offset, std::span<const std::
   entry.landed += bytes.size();
   entry.missing -= std::min<uint64_t>(entry.missing, bytes.size());
   if (entry.missing == 0 && !entry.persistent && entry.users == 0) downloads_.erase(transfer);
-  arrivals_.fetch_add(1);
   landed_.NotifyAll();
   return true;
 }
 
 bool Transfers::WaitLanded(uint64_t transfer, uint64_t bytes,
                            std::chrono::steady_clock::time_point deadline) {
-  using Clock = std::chrono::steady_clock;
-  const auto begun = Clock::now();
   base::MutexLock lock(mutex_);
-  const auto until = wire::LanesSpin() ? std::min(begun + landing_spin_.Spin(), deadline) : begun;
-  bool landed = false;
-  // Awake as long as landings took lately, and then asleep.
-  while (!(landed = HasLanded(transfer, bytes)) && Clock::now() < until) {
-    const uint64_t seen = arrivals_.load();
-    lock.Unlock();
-    while (arrivals_.load() == seen && Clock::now() < until) sched_yield();
-    lock.Lock();
+  while (!HasLanded(transfer, bytes)) {
+    if (!landed_.WaitUntil(lock, deadline)) return HasLanded(transfer, bytes);
   }
-  while (!landed && landed_.WaitUntil(lock, deadline)) landed = HasLanded(transfer, bytes);
-  landed = landed || HasLanded(transfer, bytes);
-  landing_spin_.Waited(Clock::now() - begun);
-  return landed;
+  return true;
 }
 
 bool Transfers::FindDownload(uint64_t transfer, HostPlace* place) {

@@ -12,7 +12,6 @@
 #include "base/lock_ranks.h"
 #include "base/mutex.h"
 #include "client-shim/session/coverage.h"
-#include "wire/rings/spinning.h"
 
 namespace longwire::shim {
 
@@ -132,9 +131,7 @@ class Transfers {
   void EraseUpload(uint64_t transfer) LONGWIRE_REQUIRES(mutex_);
 
   base::Mutex mutex_{base::ranks::kTransfers};
-  base::CondVar landed_;               // bytes, or a user has finished
-  std::atomic<uint64_t> arrivals_{0};  // raised with each arrival, for waiters that spin
-  wire::SpinPrediction landing_spin_ LONGWIRE_GUARDED_BY(mutex_){wire::AllowedCores()};
+  base::CondVar landed_;  // bytes, or a user has finished
   std::unordered_map<uint64_t, Entry> downloads_ LONGWIRE_GUARDED_BY(mutex_);
   std::unordered_map<uint64_t, Entry> uploads_ LONGWIRE_GUARDED_BY(mutex_);
   std::unordered_map<uint64_t, OfferedImage> images_ LONGWIRE_GUARDED_BY(mutex_);

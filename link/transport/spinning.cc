@@ -38,9 +38,9 @@ bool AnybodySpins() { return Permits().load() < PermitCount() || Awakes().load()
 
 void SetSpinningBegins(std::function<void()> begins) { Begins() = std::move(begins); }
 
-SpinPermit::SpinPermit(Awaits awaits) {
+SpinPermit::SpinPermit() {
   int left = Permits().fetch_sub(1);
-  granted_ = left > (awaits == Awaits::kBulk ? (PermitCount() + 1) / 2 : 0);
+  granted_ = left > 0;
   if (!granted_) {
     Permits().fetch_add(1);
   } else if (left == PermitCount() && Begins()) {

@@ -18,13 +18,10 @@ bool AnybodySpins();
 // Called by a thread that gets a permit while nobody else has one. Set once, before any.
 void SetSpinningBegins(std::function<void()> begins);
 
-// Held by a thread while it spins; `granted()` is false when it should sleep at once. Those that
-// wait for bulk bytes get at most half of the permits: the others are for those that wait for an
-// answer.
+// Held by a thread while it spins; `granted()` is false when it should sleep at once.
 class SpinPermit {
  public:
-  enum class Awaits { kAnswer, kBulk };
-  explicit SpinPermit(Awaits awaits = Awaits::kAnswer);
+  SpinPermit();
   ~SpinPermit();
   SpinPermit(const SpinPermit&) = delete;
   SpinPermit& operator=(const SpinPermit&) = delete;

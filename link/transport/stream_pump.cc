@@ -10,7 +10,6 @@
 #include "base/start_thread.h"
 #include "link/transport/codes.h"
 #include "link/transport/spinning.h"
-#include "wire/lane.h"
 #include "wire/rings/spinning.h"
 #include "wire/switches.h"
 
@@ -71,11 +70,12 @@ StreamPump::Outcome StreamPump::Run() {
       if (!AnswerGoesFirst(now)) ReadOn();
       continue;
     }
-    if (MaySpin() && !permit && !awake_spin_) permit.emplace(Awaits());
+    bool spins = spinning_ == Spinning::kYes;
+    if (spins && !permit && !awake_spin_) permit.emplace();
     auto now = Clock::now();
     bool soon = permit && permit->granted() && now - moved_at < waits_[awaited_].Spin();
     if (!soon) permit.reset();
-    if (soon || StaysAwake(now)) {
+    if (soon || (spins && StaysAwake(now))) {
       if (!AnswerGoesFirst(now)) ReadOn();
       KeepWarm(now);
       sched_yield();
@@ -106,12 +106,6 @@ void StreamPump::StayAwake(const std::atomic<uint64_t>* allowed, std::atomic<uin
   warmth_ = warmth;
   awake_.Follow(allowed, spent);
   has_spare_ = std::move(has_spare);
-}
-
-bool StreamPump::MaySpin() const { return spinning_ == Spinning::kYes || wire::LanesSpin(); }
-
-SpinPermit::Awaits StreamPump::Awaits() const {
-  return spinning_ == Spinning::kYes ? SpinPermit::Awaits::kAnswer : SpinPermit::Awaits::kBulk;
 }
 
 bool StreamPump::StaysAwake(Clock::time_point now) {

@@ -48,9 +48,7 @@ class StreamPump {
   };
 
   // `relay` has its epoch; no read of `stream` is under way.
-  // kBulk: for large messages, which nobody waits for as for an answer; off with
-  // LONGWIRE_DISABLE=lane-spins.
-  enum class Spinning { kYes, kBulk };
+  enum class Spinning { kYes, kNo };
   StreamPump(MessageStream& stream, RelayEnd& relay, TrafficCounters& counters,
              Spinning spinning = Spinning::kYes);
 
@@ -91,8 +89,6 @@ class StreamPump {
 
   void KeepWarm(std::chrono::steady_clock::time_point now);
   bool OnlyKeepsWarm(Event event);
-  bool MaySpin() const;
-  SpinPermit::Awaits Awaits() const;
   void Waited(std::chrono::nanoseconds took, bool received, bool sent);
   bool StaysAwake(std::chrono::steady_clock::time_point now);
   void Moved(std::chrono::steady_clock::time_point when);

@@ -62,9 +62,9 @@ TEST(EarlyWakes, WhoAwaitsTheAnswerIsWokenWithTheCall) {
   EXPECT_EQ(RestedPump(Spinning::kYes).WakesForACall(), 1);
 }
 
-// A lane's messages have no answer.
-TEST(EarlyWakes, WhoAwaitsBulkBytesIsNotWoken) {
-  EXPECT_EQ(RestedPump(Spinning::kBulk).WakesForACall(), 0);
+// It would sleep again at once.
+TEST(EarlyWakes, WhoDoesNotSpinIsNotWoken) {
+  EXPECT_EQ(RestedPump(Spinning::kNo).WakesForACall(), 0);
 }
 
 }  // namespace

@@ -132,8 +132,10 @@ std::optional<StreamPump::Outcome> Lane::Relay(transport::ServerStream& stream,
   StreamPump::Outcome outcome = StreamPump::Outcome::kBroken;
   if (SendAttached(stream, attach.token)) {
     if (!IsFirstAttach()) LogResumed(attach, Clock::now() - detached);
+    // Lanes move large messages: a spinning thread would take the permit of one that waits for an
+    // answer.
     StreamPump pump(stream, *relay_, counters_,
-                    attach.lane == 0 ? StreamPump::Spinning::kYes : StreamPump::Spinning::kBulk);
+                    attach.lane == 0 ? StreamPump::Spinning::kYes : StreamPump::Spinning::kNo);
     if (awake_ != nullptr) {
       pump.StayAwake(&awake_->allowed, &awake_->spent, StreamPump::Warmth::kAnswers);
     }

@@ -1,7 +1,5 @@
 #include "server/worker/transfer/lanes.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -139,51 +137,27 @@ bool Lanes::ReadRecords(Lane& lane, wire::RingConsumer& log) {
 }
 
 void Lanes::Send(Part part) {
-  bool wakes = false;
   {
     base::MutexLock lock(mutex_);
     parts_.push_back(std::move(part));
-    waiting_parts_.store(parts_.size());
-    // A sender that is awake takes it, if there is one for each part.
-    const size_t awake = lanes_.size() - sleeping_;
-    wakes = awake < parts_.size() + busy_;
-    if (parts_.back().few_lanes && awake >= wire::FewOf(count())) wakes = false;
   }
-  if (wakes) changed_.NotifyOne();
-}
-
-// The next part. Spins before it sleeps, as long as recent waits took: few senders are in turn, and
-// those are awake. False at the end.
-bool Lanes::AwaitPart(wire::SpinPrediction& spin, Part* part) {
-  const auto begun = std::chrono::steady_clock::now();
-  const auto until = begun + (wire::LanesSpin() ? spin.Spin() : std::chrono::nanoseconds(0));
-  while (waiting_parts_.load() == 0 && std::chrono::steady_clock::now() < until) sched_yield();
-  base::MutexLock lock(mutex_);
-  ++sleeping_;
-  while (!closed_ && parts_.empty()) changed_.Wait(lock);
-  --sleeping_;
-  if (closed_) return false;
-  *part = std::move(parts_.front());
-  parts_.pop_front();
-  waiting_parts_.store(parts_.size());
-  ++busy_;
-  lock.Unlock();
-  spin.Waited(std::chrono::steady_clock::now() - begun);
-  return true;
+  changed_.NotifyOne();
 }
 
 void Lanes::SendParts(Lane& lane) {
   uses_.current_context.EnterThread();
-  wire::SpinPrediction spin(wire::AllowedCores());
-  Part part;
-  while (AwaitPart(spin, &part)) {
+  base::MutexLock lock(mutex_);
+  while (true) {
+    while (!closed_ && parts_.empty()) changed_.Wait(lock);
+    if (closed_) return;
+    Part part = std::move(parts_.front());
+    parts_.pop_front();
+    lock.Unlock();
     bool sent = SendPart(lane, part);
     uses_.staging.Release(*part.stream, part.block);
     uses_.up.PokeConsumer();
-    part.stream = nullptr;
-    base::MutexLock lock(mutex_);
-    --busy_;
     if (!sent) return;
+    lock.Lock();
   }
 }
 

@@ -3,7 +3,6 @@
 // device.
 #pragma once
 
-#include <atomic>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -17,7 +16,6 @@
 #include "wire/lane.h"
 #include "wire/open.h"
 #include "wire/rings/ring.h"
-#include "wire/rings/spinning.h"
 
 namespace longwire::worker {
 
@@ -65,7 +63,6 @@ class Lanes {
     size_t bytes = 0;
     StagingBlock block;
     std::shared_ptr<Stream> stream;
-    bool few_lanes = false;  // of a copy that half of the lanes serve
   };
   void Send(Part part);
 
@@ -82,7 +79,6 @@ class Lanes {
   bool TakePiece(const wire::LaneHeader& header, std::span<const std::byte> data);
   bool ReadRecords(Lane& lane, wire::RingConsumer& log);
   void SendParts(Lane& lane);
-  bool AwaitPart(wire::SpinPrediction& spin, Part* part);
   // False if the lane is closed.
   bool SendPart(Lane& lane, const Part& part);
 
@@ -94,9 +90,6 @@ class Lanes {
   base::Mutex mutex_{base::ranks::kWorkerLanes};
   base::CondVar changed_;
   std::deque<Part> parts_ LONGWIRE_GUARDED_BY(mutex_);
-  uint32_t sleeping_ LONGWIRE_GUARDED_BY(mutex_) = 0;  // senders
-  uint32_t busy_ LONGWIRE_GUARDED_BY(mutex_) = 0;      // those that send a part
-  std::atomic<uint64_t> waiting_parts_{0};             // those in parts_
   bool closed_ LONGWIRE_GUARDED_BY(mutex_) = false;
 };
 

@@ -237,8 +237,7 @@ CUresult Do_lwCopyToHost(CallContext& context, const calls::lwCopyToHost& call,
     result = CopyPacked(context.driver(), StreamOf(context), place, record.progress, part,
                         block.data, CopyDirection::kToHost);
     bool copied = result == CUDA_SUCCESS;
-    Lanes::Part sent = {call.transfer, record.progress, part,
-                        block,         nullptr,         wire::TakesFewLanes(call.bytes)};
+    Lanes::Part sent = {call.transfer, record.progress, part, block, nullptr};
     bool last = record.progress + part == call.bytes;
     // Not a whole reference: the stream holds its actions.
     stream->actions.push_back([&session, sent, copied, by_lanes, last,
