@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 from server import Server
+from sessions_apart import device_count
 from tenants_beside import figures, say
 
 PROGRAM = pathlib.Path(__file__).resolve().parent / "nccl_steps.py"
@@ -21,10 +22,11 @@ def measured(command, environment, raw):
 def run(build, driver, raw, out, rounds):
     """The better of the rounds for each figure: collectives are bounded by the slowest rank."""
     columns = {"native": {}, "tcp": {}, "unix": {}}
-    with Server(driver, build=build, warm_workers=8) as longwire:
-        sides = {"native": ([], None),
-                 "tcp": (longwire.command(), longwire.environment()),
-                 "unix": (longwire.command(server=f"unix:{longwire.door}"), longwire.environment())}
+    count = device_count(driver, 2)
+    with Server(driver, build=build, warm_workers=count, software_devices=count) as longwire:
+        remote = longwire.environment(LONGWIRE_DEVICES=count)
+        sides = {"native": ([], None), "tcp": (longwire.command(), remote),
+                 "unix": (longwire.command(server=f"unix:{longwire.door}"), remote)}
         for _ in range(rounds):
             for name, (prefix, environment) in sides.items():
                 found = measured([*prefix, sys.executable, PROGRAM], environment or dict(os.environ),
@@ -39,6 +41,6 @@ def run(build, driver, raw, out, rounds):
                   for column in columns.values()]
         ratios = "".join(f"{value / values[0]:9.3f}" for value in values[1:])
         say(out, f"{row:<26}" + "".join(f"{value:12.3f}" for value in values) + ratios)
-    for name in ("tcp", "unix"):
-        if not columns[name]:
-            say(out, f"{name}: failed; see the raw output")
+    for name, column in columns.items():
+        if column.get("devices", [0])[0] != count:
+            say(out, f"{name}: did not run on all {count} devices; see the raw output")

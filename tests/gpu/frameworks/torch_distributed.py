@@ -32,7 +32,8 @@ def one_process():
     expected = torch.stack([part.cpu() for part in parts]).sum(0)
     nccl.all_reduce(parts)
     for device, part in enumerate(parts):
-        assert torch.allclose(part.cpu(), expected)
+        # NCCL adds in an order of its own.
+        assert torch.allclose(part.cpu(), expected, atol=1e-5)
         show_tensor(f"device {device}", part)
 
 
