@@ -6,7 +6,8 @@ import re
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 COMMAND = re.compile(r"(longwired?|longwire-\w+|\./dev|apt|install|systemctl|journalctl|tar|curl"
                      r"|cp|cat|python3|ctest|ninja|podman|docker|jupyter|sbatch|kubectl|for|source"
-                     r"|export|echo|mkdir|(build|bench|tests|deploy)/\S+|~/\S+|(LONGWIRE_|LD_)\w+=\S+) ")
+                     r"|export|echo|mkdir|(build|bench|tests|deploy)/\S+|~/\S+"
+                     r"|(LONGWIRE_|LD_)\w+=\S+) ")
 
 
 def pages():
