@@ -287,6 +287,13 @@ OpenedSession SessionTable::Open(std::span<const std::byte> bytes, wire::Version
   if (peer.refused()) {
     return Refuse(peer, nullptr, {transport::kNoDevice, RefusalReason::kNotAllowed, peer.refusal});
   }
+  if (peer.tenant->monitor()) {
+    return Refuse(
+        peer, nullptr,
+        {transport::kNoDevice, RefusalReason::kNotAllowed,
+         "the identity '" + peer.identity + "' may read metrics and status only (tenant '" +
+             peer.tenant->name() + "' has monitor: true); list it at another tenant"});
+  }
   OpeningRefusal refusal{transport::kDeviceUnavailable, RefusalReason::kRate, ""};
   if (!entrance_.AwaitOpening(peer.identity, cancelled, &refusal.sentence)) {
     return Refuse(peer, nullptr, std::move(refusal));
