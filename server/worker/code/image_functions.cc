@@ -34,7 +34,7 @@ FunctionParameters OfInfo(std::span<const char> info) {
   for (uint64_t at = 0; at + 4 <= info.size();) {
     const auto format = static_cast<uint8_t>(info[at]);
     const auto attribute = static_cast<uint8_t>(info[at + 1]);
-    const uint16_t bytes = format == kSizedFormat ? *At<uint16_t>(info, at + 2) : 0;
+    const uint16_t bytes = format == kSizedFormat ? At<uint16_t>(info, at + 2).value_or(0) : 0;
     auto record = At<ParameterRecord>(info, at + 4);
     if (format == kSizedFormat && attribute == kParameterAttribute && record &&
         bytes >= sizeof(ParameterRecord) && record->ordinal < kParameterLimit) {
