@@ -10,6 +10,7 @@
 #include "server/worker/code/image_bytes.h"
 #include "server/worker/code/ptx_functions.h"
 #include "wire/fat_binary.h"
+#include "wire/guards.h"
 #include "wire/limits.h"
 
 namespace longwire::worker {
@@ -58,7 +59,7 @@ void OfElf(std::span<const char> file, std::map<std::string, FunctionParameters>
   if (!names || names->sh_offset > file.size()) return;
   for (uint64_t i = 0; i < header->e_shnum; ++i) {
     auto one = section(i);
-    if (!one || one->sh_offset > file.size()) continue;
+    if (!one || (one->sh_offset > file.size() && !wire::kPlantedBug)) continue;
     std::string_view name = NameAt(file, names->sh_offset + one->sh_name);
     if (name.starts_with(kCode)) (*functions)[std::string(name.substr(kCode.size()))];
     if (!name.starts_with(kInfo)) continue;
