@@ -43,6 +43,8 @@ constexpr int kRoundTrips = 50;
 constexpr std::chrono::seconds kOpenPatience{60};
 // Above this round-trip time, programs that wait for each call are slow.
 constexpr double kFarMicroseconds = 2000;
+// As programs here get it from cuDriverGetVersion (client-shim/context/properties.cc).
+constexpr int kShownVersion = 13000;
 
 void CheckDaemon(const transport::InspectReply& reply, Report* report) {
   const transport::Daemon& daemon = reply.daemon();
@@ -107,6 +109,24 @@ std::vector<std::byte> EncodedRequest() {
   return {writer.data(), writer.data() + writer.size()};
 }
 
+void DescribeDriver(const wire::OpenReply& reply, bool all_calls, Report* report) {
+  if (reply.driver_version < kShownVersion) {
+    report->Note("the server's driver is for CUDA " + VersionText(reply.driver_version) +
+                 ", programs see " + VersionText(kShownVersion) +
+                 ": they run with what that driver has; it may refuse kernels that a newer "
+                 "toolkit compiled, and upgrading it is the remedy");
+  }
+  if (reply.missing_calls.empty()) {
+    report->Good("the server's driver has every call that this version forwards");
+    return;
+  }
+  report->Note("the server's driver lacks " + std::to_string(reply.missing_calls.size()) +
+               " calls; they are refused" + (all_calls ? ":" : " (--all names them)"));
+  for (const std::string& name : reply.missing_calls) {
+    if (all_calls) report->Note(Printable(name));
+  }
+}
+
 // False when there is no device for programs.
 bool DescribeSession(const wire::OpenReply& reply, bool all_calls, Report* report) {
   report->Good("a session opens; CUDA driver version " + VersionText(reply.driver_version));
@@ -123,15 +143,7 @@ bool DescribeSession(const wire::OpenReply& reply, bool all_calls, Report* repor
   if (reply.devices.empty()) {
     report->Bad("the server has no device", "check its driver, or start it with --driver software");
   }
-  if (reply.missing_calls.empty()) {
-    report->Good("the server's driver has every call that this version forwards");
-    return !reply.devices.empty();
-  }
-  report->Note("the server's driver lacks " + std::to_string(reply.missing_calls.size()) +
-               " calls; they are refused" + (all_calls ? ":" : " (--all names them)"));
-  for (const std::string& name : reply.missing_calls) {
-    if (all_calls) report->Note(Printable(name));
-  }
+  DescribeDriver(reply, all_calls, report);
   return !reply.devices.empty();
 }
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstdio>
+#include <ctime>
 
 #include "cli/memory.h"
 #include "cli/text.h"
@@ -44,6 +45,15 @@ std::string Text(double x, double y, const std::string& words, const char* ancho
          Escaped(words) + "</text>\n";
 }
 
+// Of this host's zone, which it names.
+std::string ClockTime(double since_1970) {
+  const auto seconds = static_cast<std::time_t>(since_1970);
+  std::tm parts{};
+  char text[64];
+  if (localtime_r(&seconds, &parts) == nullptr) return "";
+  return {text, std::strftime(text, sizeof(text), "%H:%M:%S %Z", &parts)};
+}
+
 // Draws one device from `top` down.
 class Drawing {
  public:
@@ -60,8 +70,9 @@ class Drawing {
     svg_ += Text(kLeft - 6, top_ + 10, BytesText(history_.total), "end");
     svg_ += Text(kLeft - 6, top_ + kAreaHeight, "0", "end");
     bottom_ = top_ + kAreaHeight + kGap;
-    svg_ += Text(kLeft, bottom_ - 8, "0 s");
-    svg_ += Text(kWidth, bottom_ - 8, Number(end_ - begin_) + " s", "end");
+    svg_ += Text(kLeft, bottom_ - 8, ClockTime(begin_));
+    svg_ += Text((kLeft + kWidth) / 2, bottom_ - 8, Number(end_ - begin_) + " s", "middle");
+    svg_ += Text(kWidth, bottom_ - 8, ClockTime(end_), "end");
     DrawEvents();
     DrawLegend();
     return svg_;
@@ -139,13 +150,16 @@ class Drawing {
   }
 
   void DrawLegend() {
-    for (const auto& [session, name] : history_.names) {
-      svg_ += "<rect x=\"" + Number(kLeft) + "\" y=\"" + Number(bottom_ + 4) +
-              "\" width=\"10\" height=\"10\" fill=\"" + Colour(session) + "\"/>\n";
-      svg_ += Text(kLeft + 16, bottom_ + 13, name);
-      bottom_ += kLane;
-    }
+    for (const auto& [session, name] : history_.names) Explain(Colour(session), name);
+    Explain(kIdleColour, "idle: of no session, kept for the next one");
     bottom_ += kGap;
+  }
+
+  void Explain(const std::string& colour, const std::string& name) {
+    svg_ += "<rect x=\"" + Number(kLeft) + "\" y=\"" + Number(bottom_ + 4) +
+            "\" width=\"10\" height=\"10\" fill=\"" + colour + "\"/>\n";
+    svg_ += Text(kLeft + 16, bottom_ + 13, name);
+    bottom_ += kLane;
   }
 
   const MemoryHistory& history_;
@@ -165,8 +179,9 @@ std::string MemoryTimeline(const std::vector<MemoryHistory>& devices, bool html)
     body += drawing.Draw();
     top = drawing.bottom();
   }
-  std::string svg = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + Number(kWidth + 20) +
-                    "\" height=\"" + Number(top) +
+  // As wide as what shows it.
+  std::string svg = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"100%\" viewBox=\"0 0 " +
+                    Number(kWidth + 20) + " " + Number(top) +
                     "\" font-family=\"sans-serif\" font-size=\"11\">\n" + body + "</svg>\n";
   if (!html) return svg;
   return "<!DOCTYPE html>\n<html><head><meta charset=\"utf-8\"><title>Device "

@@ -31,7 +31,7 @@ constexpr Remedy kRemedies[] = {
     {"LONGWIRE_DEVICES", "correct LONGWIRE_DEVICES (environment or /etc/longwire/client.conf)"},
     {"ulimit -v", "raise the limit on addresses before the program starts: ulimit -v unlimited"},
     {"no range of addresses is free", "unset LONGWIRE_WINDOW_BASES and LONGWIRE_WINDOW_BYTES"},
-    {"this client needs", "upgrade the NVIDIA driver of the server"},
+    {"Longwire needs one for CUDA", "upgrade NVIDIA's driver on the server"},
     // Identity and certificates.
     {"wants TLS",
      "get a certificate from whoever has the server's authority (longwire cert "

@@ -17,6 +17,7 @@ struct ProcEntry {
   int introduced;    // 1000 * major + 10 * minor
   int mode;          // 0 legacy default stream, 2 per-thread default stream
   void* function;
+  const char* symbol;  // the exported name
 };
 
 // Sorted by name, mode, introduced. Unsupported functions are in it, as they are in a driver whose
@@ -81,7 +82,7 @@ class ProcTableEmitter : public Emitter {
     }
     source.Raw(kTableHead);
     for (const Row& row : rows) {
-      source.Line("      {\"$name$\", $introduced$, $mode$, Address(&::$symbol$)},",
+      source.Line("      {\"$name$\", $introduced$, $mode$, Address(&::$symbol$), \"$symbol$\"},",
                   {{"name", row.name},
                    {"introduced", std::to_string(row.introduced)},
                    {"mode", std::to_string(row.mode)},

@@ -60,3 +60,13 @@ add_custom_command(OUTPUT ${tarball}
           relocatable/make_tarball.py
   COMMENT "relocatable client" VERBATIM)
 add_custom_target(tarball ALL DEPENDS ${tarball})
+
+# The server, with this host's libraries beside it.
+set(server_tarball ${relocatable}/longwire-server-${PROJECT_VERSION}-x86_64.tar.xz)
+add_custom_command(OUTPUT ${server_tarball}
+  COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/relocatable/make_server_tarball.py
+          --build ${PROJECT_BINARY_DIR} --source ${PROJECT_SOURCE_DIR} --out ${server_tarball}
+  DEPENDS longwire longwired longwire-warden longwire-starter longwire-walls longwire-keeper
+          longwire-worker longwire-signer softgpu relocatable/make_server_tarball.py
+  COMMENT "relocatable server" VERBATIM)
+add_custom_target(server_tarball ALL DEPENDS ${server_tarball})

@@ -33,6 +33,9 @@ namespace longwire::shim {
 
 namespace {
 
+// CUDA's version of a server's driver, at least. Older ones lack what nothing here stands in for.
+constexpr int kOldestDriver = 12020;
+
 constexpr const char* kVisibleDevices = "CUDA_VISIBLE_DEVICES";
 
 struct Once {
@@ -125,9 +128,11 @@ CUresult Adopt(SessionParts parts) {
     Say("%s", parts.reply.sentence.c_str());
     return code;
   }
-  if (parts.reply.driver_version < DriverVersion()) {
-    Say("the server's driver is version %d; this client needs %d or newer",
-        parts.reply.driver_version, DriverVersion());
+  const int driver = parts.reply.driver_version;
+  if (driver < kOldestDriver) {
+    Say("the server's driver is for CUDA %d.%d, and Longwire needs one for CUDA %d.%d or newer: "
+        "upgrade NVIDIA's driver on the server",
+        driver / 1000, driver % 1000 / 10, kOldestDriver / 1000, kOldestDriver % 1000 / 10);
     return CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
   }
   VisibleDevices visible =

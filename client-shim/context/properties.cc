@@ -55,7 +55,9 @@ bool Offered(int attribute) {
          attribute == CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY;
 }
 
-Device MakeDevice(int ordinal, const wire::DeviceDescription& description) {
+// `knows_all`: the server's driver is not older than this library. One that is does not know some
+// attributes, which are of features that it does not have.
+Device MakeDevice(int ordinal, const wire::DeviceDescription& description, bool knows_all) {
   Device device;
   device.server_ordinal = ordinal;
   device.description = &description;
@@ -66,6 +68,9 @@ Device MakeDevice(int ordinal, const wire::DeviceDescription& description) {
       device.attributes.push_back({number, CUDA_ERROR_INVALID_VALUE, 0});
     }
     device.attributes[known.attribute] = known;
+    if (!knows_all && known.code == CUDA_ERROR_INVALID_VALUE) {
+      device.attributes[known.attribute] = {known.attribute, CUDA_SUCCESS, 0};
+    }
     if (Withheld(known.attribute)) device.attributes[known.attribute].value = 0;
     // The client implements pools itself.
     if (known.attribute == CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES) {
@@ -85,7 +90,8 @@ void InitializeDevices(const wire::OpenReply& reply, const std::vector<int>& vis
   }
   ReleaseUnused(used);
   for (int ordinal : visible) {
-    Devices().push_back(MakeDevice(ordinal, reply.devices[ordinal]));
+    Devices().push_back(
+        MakeDevice(ordinal, reply.devices[ordinal], reply.driver_version >= DriverVersion()));
   }
 }
 
@@ -141,8 +147,8 @@ CUresult DeviceAttribute(CUdevice device, CUdevice_attribute attribute, int* val
   return static_cast<CUresult>(known.code);
 }
 
-// The version of the interface that this library implements. A server's driver must not be older;
-// through this library a newer one offers nothing more.
+// The version of the interface that this library implements. Where a server's driver is older, what
+// that lacks is refused; through this library a newer one offers nothing more.
 int DriverVersion() { return CUDA_VERSION; }
 
 }  // namespace longwire::shim

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <string>
 
 #include "client-shim/connect/options.h"
+#include "client-shim/context/current_context.h"
 #include "client-shim/entry/error_log.h"
 #include "client-shim/stream/capture.h"
 #include "client-shim/support/threads.h"
+#include "longwire/proc_table.h"
 
 namespace longwire::shim {
 namespace {
@@ -22,6 +25,34 @@ uint64_t Nanoseconds() {
 uint64_t Start() {
   static const uint64_t start = Nanoseconds();
   return start;
+}
+
+// Whether the refusal of a call was said.
+std::atomic<bool>* SaidOf(CallId id) {
+  static std::atomic<bool> said[wire::kCallNumbers];
+  return &said[std::min<size_t>(static_cast<size_t>(id), wire::kCallNumbers - 1)];
+}
+
+std::string CudaVersion(int version) {
+  return "CUDA " + std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+// Whether a call is refused because it is younger than the server's driver; says so.
+bool BlameDriver(CallId id) {
+  const int has = TheSession().opened().driver_version;
+  if (has >= DriverVersion()) return false;
+  const auto table = ProcTable();
+  const auto entry = std::ranges::find_if(
+      table, [&](const ProcEntry& one) { return std::strcmp(one.symbol, CallName(id)) == 0; });
+  if (entry == table.end() || entry->introduced <= has) return false;
+  const std::string reason = "the server's driver is for " + CudaVersion(has) +
+                             ", and this needs one for " + CudaVersion(entry->introduced) +
+                             " or newer";
+  LogError(std::string(CallName(id)) + " is not supported: " + reason);
+  if (ProcessOptions().log && !SaidOf(id)->exchange(true)) {
+    Say("%s is not supported: %s", CallName(id), reason.c_str());
+  }
+  return true;
 }
 
 }  // namespace
@@ -77,6 +108,7 @@ void Entry::Trace(CUresult result) const {
 void Entry::Log(CUresult result) const {
   // "Not yet" is an answer, and before cuInit nothing is allocated.
   if (result == CUDA_ERROR_NOT_READY || CurrentProcessState() != ProcessState::kReady) return;
+  if (result == CUDA_ERROR_NOT_SUPPORTED && BlameDriver(id_)) return;
   const char* name = ErrorName(result);
   const char* text = ErrorText(result);
   LogError(std::string(CallName(id_)) + " gave " + (name == nullptr ? "?" : name) + ": " +
@@ -85,11 +117,7 @@ void Entry::Log(CUresult result) const {
 
 bool HasCurrentContext() { return !ThisThread().contexts.empty(); }
 
-CUresult Refuse(CallId id) {
-  static std::atomic<bool> said[wire::kCallNumbers];
-  size_t number = std::min<size_t>(static_cast<size_t>(id), wire::kCallNumbers - 1);
-  return Refuse(CallName(id), CallRefusal(id), &said[number]);
-}
+CUresult Refuse(CallId id) { return Refuse(CallName(id), CallRefusal(id), SaidOf(id)); }
 
 CUresult Refuse(const char* name, const char* reason, std::atomic<bool>* said) {
   if (CurrentProcessState() != ProcessState::kReady) return CUDA_ERROR_NOT_SUPPORTED;

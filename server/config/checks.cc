@@ -76,14 +76,22 @@ class Checker {
   }
 
   void CheckMetrics() {
-    if (!config().has_metrics()) return;
+    if (config().has_metrics()) CheckOwnPort("metrics", config().metrics());
+    if (!config().has_metrics_tls()) return;
+    CheckOwnPort("metrics_tls", config().metrics_tls());
+    if (config().has_tls()) return;
+    Add("metrics_tls",
+        "metrics_tls: expected tls: in the configuration, too, whose certificate it shows, found "
+        "none");
+  }
+
+  void CheckOwnPort(const std::string& key, const std::string& where) {
     std::string problem;
-    auto address = transport::ParseAddress(config().metrics(), &problem);
+    auto address = transport::ParseAddress(where, &problem);
     if (!address) return;
     for (const std::string& listen : config().listen()) {
       if (listen != address->Text() || address->port == 0) continue;
-      Add("metrics",
-          "metrics: expected a port of its own, found " + listen + ", where links connect");
+      Add(key, key + ": expected a port of its own, found " + listen + ", where links connect");
     }
   }
 

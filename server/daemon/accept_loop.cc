@@ -97,6 +97,22 @@ std::optional<std::time_t> AcceptLoop::CertificateExpires() const {
   return tls_->expires();
 }
 
+transport::TlsMaterial AcceptLoop::Material() const {
+  return tls_ == nullptr ? transport::TlsMaterial() : tls_->material();
+}
+
+std::string AcceptLoop::RefusalToRead(const std::string& chain, const std::string& address) {
+  Peer peer = PeerWith(chain, address, table_.config());
+  if (!peer.refused()) {
+    peer.refusal = Distrust(chain);
+    if (peer.refusal.empty() && !peer.SeesAll()) {
+      peer.refusal = "the tenant '" + peer.tenant->name() + "' of '" + peer.identity +
+                     "' may not read metrics; give it monitor: true";
+    }
+  }
+  return peer.refusal;
+}
+
 Peer AcceptLoop::PeerOf(const grpc::ServerContext& context) {
   Peer peer = daemon::PeerOf(context, table_.config());
   if (peer.refused() || peer.proof.certificates.empty()) return peer;

@@ -46,6 +46,10 @@ class AcceptLoop {
   Revocations& revocations() { return revocations_; }
   // Says why the chain (PEM) is no proof any more; empty when it is.
   std::string Distrust(const std::string& chain);
+  // What it shows and trusts; empty without TLS.
+  transport::TlsMaterial Material() const;
+  // Why who showed a chain (PEM) may not read what an administrator sees; empty if it may.
+  std::string RefusalToRead(const std::string& chain, const std::string& address);
   // When the server's certificate expires; none without TLS.
   std::optional<std::time_t> CertificateExpires() const;
   // The caller, by the configuration and certificates that are in force now.

@@ -193,7 +193,7 @@ void FillSession(ServerSession& session, const warden::Stats* stats, OfSessions&
 transport::InspectReply Inspect(SessionTable& table, const Peer& peer) {
   transport::InspectReply reply;
   FillDaemon(table, reply.mutable_daemon());
-  if (peer.tenant->admin() || table.config()->tenants_size() == 0) {
+  if (peer.SeesAll() || table.config()->tenants_size() == 0) {
     FillModuleCache(table, reply.mutable_daemon()->mutable_module_cache());
     FillAdmission(table, reply.mutable_daemon()->mutable_admission());
   }

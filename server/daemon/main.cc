@@ -20,6 +20,7 @@
 #include "server/daemon/local_socket.h"
 #include "server/daemon/metrics/endpoint.h"
 #include "server/daemon/metrics/scrape.h"
+#include "server/daemon/metrics/secure_endpoint.h"
 #include "server/daemon/notify.h"
 #include "server/daemon/sessions/terms.h"
 #include "server/daemon/settings/options.h"
@@ -108,6 +109,24 @@ Scrape NewScrape(SessionTable& table, const AcceptLoop& accept) {
   scrape.certificate_expires = accept.CertificateExpires();
   scrape.process = ReadProcess();
   return scrape;
+}
+
+SecureEndpoint::Uses SecureUses(SessionTable& table, AcceptLoop& accept) {
+  return {.material = [&accept] { return accept.Material(); },
+          .refusal =
+              [&accept](const std::string& chain, const std::string& address) {
+                return accept.RefusalToRead(chain, address);
+              },
+          .text = [&] { return TextOf(FamiliesOf(NewScrape(table, accept))); }};
+}
+
+bool StartMetrics(const config::Config& config, MetricsEndpoint& plain, SecureEndpoint& secure) {
+  std::string sentence;
+  if (config.has_metrics()) WarnOfMetrics(config.metrics());
+  bool started = (!config.has_metrics() || plain.Start(config.metrics(), &sentence)) &&
+                 (!config.has_metrics_tls() || secure.Start(config.metrics_tls(), &sentence));
+  if (!started) Log(LogLevel::kError, sentence);
+  return started;
 }
 
 bool ListensAt(const config::Config& config, uint32_t port) {
@@ -203,9 +222,8 @@ int Serve(config::LiveConfig& live, Reloader& reloader, const sigset_t& signals)
   WarnOfExposure(*first);
   removals.Start();
   MetricsEndpoint metrics([&] { return FamiliesOf(NewScrape(table, accept)); });
-  if (first->has_metrics()) WarnOfMetrics(first->metrics());
-  if (first->has_metrics() && !metrics.Start(first->metrics(), &sentence)) {
-    Log(LogLevel::kError, sentence);
+  SecureEndpoint secure_metrics(SecureUses(table, accept));
+  if (!StartMetrics(*first, metrics, secure_metrics)) {
     table.Leave();
     return 1;
   }
@@ -226,6 +244,7 @@ int Serve(config::LiveConfig& live, Reloader& reloader, const sigset_t& signals)
   notifier.Stopping();
   // Another daemon is to follow; until then the warden keeps the sessions.
   if (signal != SIGINT) table.Leave();
+  secure_metrics.Stop();
   accept.Stop();
   local_socket.Stop();
   removals.Stop();

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "server/driver/client_library.h"
+#include "server/driver/older_forms.h"
 
 namespace longwire {
 namespace {
@@ -70,6 +71,7 @@ CUresult LoadDriver(const std::string& path, LoadedDriver* driver, std::string* 
     return CUDA_ERROR_NO_DEVICE;
   }
   LoadDriverTable(library, &driver->table, &driver->missing);
+  UseOlderForms(&driver->table, &driver->missing);
   return CUDA_SUCCESS;
 }
 

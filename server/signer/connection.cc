@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "link/certificates/server_options.h"
+
 namespace longwire::signer {
 namespace {
 
@@ -18,24 +20,9 @@ using certificates::FrameReader;
 using transport::CertificatePointer;
 using transport::KeyPointer;
 
-// For a client's certificates in the handshake; one has less than a thousand bytes.
-constexpr long kMaxChainBytes = 16 << 10;
-constexpr int kMaxChain = 4;
 // After the answer, until the client has read it and closes.
 constexpr std::chrono::seconds kClosePatience{2};
 constexpr size_t kMaxThrownAway = 64 << 10;
-
-void SetOptions(SSL_CTX* context) {
-  SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION);
-  SSL_CTX_set_num_tickets(context, 0);
-  SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
-  SSL_CTX_set_max_cert_list(context, kMaxChainBytes);
-  SSL_CTX_set_verify_depth(context, kMaxChain);
-  SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
-                                SSL_MODE_RELEASE_BUFFERS);
-  // Else a call would go on for as long as a client sends records without data in them.
-  SSL_CTX_clear_mode(context, SSL_MODE_AUTO_RETRY);
-}
 
 }  // namespace
 
@@ -61,7 +48,7 @@ ContextPointer MakeContext(const certificates::Issued& authority, int days, std:
     *sentence = "OpenSSL does not take the signer's own certificate";
     return nullptr;
   }
-  SetOptions(context.get());
+  transport::SetServerOptions(context.get());
   return context;
 }
 

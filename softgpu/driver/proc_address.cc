@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "softgpu/driver/calls/old_forms.h"
+#include "softgpu/driver/driver_version.h"
 #include "softgpu/driver/state/driver.h"
 #include "softgpu/driver/stream/stream.h"
 
@@ -64,7 +65,7 @@ void* Find(const char* name, int version, bool per_thread, bool* too_new) {
 
 CUresult cuGetProcAddress_v2(const char* symbol, void** function, int version, cuuint64_t flags,
                              CUdriverProcAddressQueryResult* status) {
-  if (symbol == nullptr || function == nullptr || version > softgpu::kDriverVersion ||
+  if (symbol == nullptr || function == nullptr || version > softgpu::DriverVersion() ||
       flags > CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) {
     return CUDA_ERROR_INVALID_VALUE;
   }

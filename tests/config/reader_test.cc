@@ -31,6 +31,7 @@ TEST(ReaderTest, TakesEveryKeyOver) {
   EXPECT_EQ(serving.priority(), latency_critical);
   EXPECT_EQ(serving.memory(), uint64_t{40} << 30);
   EXPECT_TRUE(serving.admin());
+  EXPECT_TRUE(serving.monitor());
   EXPECT_EQ(config.tenants(1).identities(0), "trainer");
   EXPECT_EQ(config.tenants(1).bytes_in_flight(), 256u << 20);
   EXPECT_EQ(config.max_sessions(), 12u);

@@ -53,6 +53,7 @@ tenants:
     pinned_memory: 16GiB
     modules: 65536
     awake: 0s
+    monitor: false
 max_sessions: 256
 resume_grace: 90s
 log_level: info
@@ -130,6 +131,7 @@ TEST(DefaultFileTest, WithEveryKeySaidItGivesTheDefaultsAndTheExamples) {
   EXPECT_EQ(config.tenants(0).pinned_memory(), uint64_t{16} << 30);
   EXPECT_EQ(config.local_socket(), "/run/longwire/door");
   EXPECT_EQ(config.metrics(), "127.0.0.1:7412");
+  EXPECT_EQ(config.metrics_tls(), "0.0.0.0:7414");
   // Without the examples it is the defaults.
   for (auto* message : {&config, &defaults}) {
     message->clear_tls();
@@ -138,6 +140,7 @@ TEST(DefaultFileTest, WithEveryKeySaidItGivesTheDefaultsAndTheExamples) {
     message->clear_local_socket();
     message->clear_warden();
     message->clear_metrics();
+    message->clear_metrics_tls();
     message->mutable_software_device()->clear_memory();
     message->mutable_module_cache()->clear_directory();
     message->mutable_module_cache()->clear_compiled();

@@ -157,6 +157,10 @@ class SightTest(Sessions):
             for kind in ("lease", "return", "ask", "drain", "map", "unmap"):
                 self.assertIn(f">{kind}</text>", text, out)
             self.assertIn("of second: ", text)
+            self.assertIn("idle: of no session, kept for the next one", text)
+            self.assertEqual(2, len(re.findall(r">\d\d:\d\d:\d\d [A-Z]+</text>", text)),
+                             "clock times")
+            self.assertIn('width="100%" viewBox="0 0 980.0 ', text)
             svg = text[text.index("<svg"):text.index("</svg>") + len("</svg>")]
             xml.etree.ElementTree.fromstring(svg)
         self.assertTrue(files[1].read_text().startswith("<!DOCTYPE html>"))

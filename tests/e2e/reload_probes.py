@@ -267,6 +267,17 @@ def let_administer(case):
     case.assertEqual((0, 1), (asked(), len(case.longwire.status_as("alpha")["sessions"])))
 
 
+@probe("tenants.monitor")
+def let_monitor(case):
+    """It sees the sessions of all, and opens none."""
+    start(case, "beta")
+    case.assertEqual((True, 0), (runs(case, "alpha"),
+                                 len(case.longwire.status_as("alpha")["sessions"])))
+    case.longwire.reload(tenants={"alpha": {"monitor": True}})
+    case.assertIn("may read metrics and status only", runs(case, "alpha"))
+    case.assertEqual(1, len(case.longwire.status_as("alpha")["sessions"]))
+
+
 @probe("tenants.memory_reserved")
 def reserve_memory(case):
     """A tenant that the file does not have any more leaves no reservation behind."""

@@ -28,7 +28,7 @@ def check_exports(generated, exports):
 def check_lookups(generated, exports, include):
     table = set()
     for name, introduced, mode, symbol in re.findall(
-            r'\{"(\w+)", (\d+), (\d), Address\(&::(\w+)\)\}',
+            r'\{"(\w+)", (\d+), (\d), Address\(&::(\w+)\), "\w+"\}',
             (generated / "proc_table.cc").read_text()):
         table.add((name, int(mode), int(introduced), symbol))
     expected = set(header.expected_lookups(exports, include))

@@ -47,7 +47,7 @@ def main(generated, include, compiler):
     table = (pathlib.Path(generated) / "proc_table.cc").read_text()
     declarations = re.search(r'extern "C" \{.*?\n\}', table, re.S).group()
     types = promised(include)
-    rows = re.findall(r'\{"(\w+)", (\d+), (\d), Address\(&::(\w+)\)\}', table)
+    rows = re.findall(r'\{"(\w+)", (\d+), (\d), Address\(&::(\w+)\), "\w+"\}', table)
     faults, lines, used = [], [], set()
     for row in rows:
         type_ = type_of(row, types)

@@ -12,6 +12,7 @@ struct ProcEntry {
   int introduced;    // 1000 * major + 10 * minor
   int mode;          // 0 legacy default stream, 2 per-thread default stream
   void* function;
+  const char* symbol;  // the exported name
 };
 
 // Sorted by name, mode, introduced. Unsupported functions are in it, as they are in a driver whose

@@ -7,13 +7,17 @@
 
 namespace longwire::daemon {
 
+std::string TextOf(const std::vector<prometheus::MetricFamily>& families) {
+  return prometheus::TextSerializer().Serialize(families);
+}
+
 // The library's own Exposer adds metrics about itself, exposer_*, which are nobody's concern here.
 class MetricsEndpoint::Handler : public CivetHandler {
  public:
   explicit Handler(Collect collect) : collect_(std::move(collect)) {}
 
   bool handleGet(CivetServer* /*server*/, mg_connection* connection) override {
-    const std::string text = prometheus::TextSerializer().Serialize(collect_());
+    const std::string text = TextOf(collect_());
     mg_printf(connection,
               "HTTP/1.1 200 OK\r\n"
               "Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n"

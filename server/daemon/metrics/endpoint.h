@@ -12,6 +12,9 @@ class CivetServer;
 
 namespace longwire::daemon {
 
+// As Prometheus reads it.
+std::string TextOf(const std::vector<prometheus::MetricFamily>& families);
+
 class MetricsEndpoint {
  public:
   using Collect = std::function<std::vector<prometheus::MetricFamily>()>;

@@ -1,4 +1,5 @@
 // Who may open a session, and how those who may not are answered and counted.
+#include "base/printable.h"
 #include "link/transport/codes.h"
 #include "link/transport/log.h"
 #include "server/daemon/sessions/session_table.h"
@@ -10,11 +11,17 @@ namespace longwire::daemon {
 using transport::Log;
 using transport::LogLevel;
 
-OpenedSession SessionTable::Refuse(const Peer& peer, OpeningRefusal refusal) {
+OpenedSession SessionTable::Refuse(const Peer& peer, const wire::OpenRequest* request,
+                                   OpeningRefusal refusal) {
   failed_.fetch_add(1);
   identities_.Refused(peer, refusal.reason);
+  std::string who = peer.address;  // its sentence names the identity
+  if (request != nullptr) {
+    who = base::Printable(request->program) + " (pid " + std::to_string(request->pid) + " on " +
+          base::Printable(request->host) + ", from " + peer.address + ", '" + peer.identity + "')";
+  }
   Log(LogLevel::kWarning, peer.subject(),
-      "a session for " + peer.address + " was refused: " + refusal.sentence);
+      "a session for " + who + " was refused: " + refusal.sentence);
   OpenedSession refused;
   refused.reply.code = refusal.code;
   refused.reply.sentence = std::move(refusal.sentence);

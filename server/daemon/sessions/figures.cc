@@ -181,7 +181,7 @@ void AddFigures(SessionTable& table, const warden::Stats* stats, const Peer& pee
   scheduler->set_overruns(counters.overruns);
   scheduler->set_forced(counters.forced);
   AddUnsetLimits(table, peer, reply);
-  if (!peer.tenant->admin()) return;
+  if (!peer.SeesAll()) return;
   AddCalls(table.scheduling(), reply);
   AddIdentities(table, reply);
 }

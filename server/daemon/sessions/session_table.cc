@@ -285,11 +285,18 @@ OpenedSession SessionTable::Open(std::span<const std::byte> bytes, wire::Version
                                  const Peer& peer, const std::atomic<bool>& cancelled) {
   const Clock::time_point begun = Clock::now();
   if (peer.refused()) {
-    return Refuse(peer, {transport::kNoDevice, RefusalReason::kNotAllowed, peer.refusal});
+    return Refuse(peer, nullptr, {transport::kNoDevice, RefusalReason::kNotAllowed, peer.refusal});
+  }
+  if (peer.tenant->monitor()) {
+    return Refuse(
+        peer, nullptr,
+        {transport::kNoDevice, RefusalReason::kNotAllowed,
+         "the identity '" + peer.identity + "' may read metrics and status only (tenant '" +
+             peer.tenant->name() + "' has monitor: true); list it at another tenant"});
   }
   OpeningRefusal refusal{transport::kDeviceUnavailable, RefusalReason::kRate, ""};
   if (!entrance_.AwaitOpening(peer.identity, cancelled, &refusal.sentence)) {
-    return Refuse(peer, std::move(refusal));
+    return Refuse(peer, nullptr, std::move(refusal));
   }
   refusal = {transport::kSystemDriverMismatch, RefusalReason::kVersion,
              "the request to open a session cannot be read; client and server are probably of "
@@ -297,23 +304,23 @@ OpenedSession SessionTable::Open(std::span<const std::byte> bytes, wire::Version
   wire::OpenRequest request;
   wire::Reader reader(bytes);
   if (bytes.size() > wire::kMaxOpenBytes || request.Decode(reader) != wire::WireResult::kOk) {
-    return Refuse(peer, std::move(refusal));
+    return Refuse(peer, nullptr, std::move(refusal));
   }
   auto versions = Agree(request.versions, link, &refusal.sentence);
-  if (!versions) return Refuse(peer, std::move(refusal));
+  if (!versions) return Refuse(peer, &request, std::move(refusal));
   const size_t descriptors = DescriptorsOf(request, peer);
-  if (!Admit(peer, descriptors, &refusal)) return Refuse(peer, std::move(refusal));
+  if (!Admit(peer, descriptors, &refusal)) return Refuse(peer, &request, std::move(refusal));
   OpenedSession opened;
   // The worker decides: it chooses the newest of these that it speaks.
   std::vector<std::byte> introduction = wire::Narrowed(bytes, *versions);
   auto session = OpenAdmitted(request, introduction, *versions, peer, cancelled, &opened, &refusal);
   if (session == nullptr) {
     Release(peer, descriptors);
-    return Refuse(peer, std::move(refusal));
+    return Refuse(peer, &request, std::move(refusal));
   }
   if (!MayStay(session, &refusal.sentence)) {
     refusal = {transport::kNoDevice, RefusalReason::kNotAllowed, std::move(refusal.sentence)};
-    return Refuse(peer, std::move(refusal));
+    return Refuse(peer, &request, std::move(refusal));
   }
   Describe(*session, &opened.reply);
   opened_.fetch_add(1);

@@ -104,7 +104,8 @@ class SessionTable {
   config::LiveConfig::Snapshot config() const { return live_.Get(); }
 
  private:
-  OpenedSession Refuse(const Peer& peer, OpeningRefusal refusal);
+  // `request` is nullptr where it was not read.
+  OpenedSession Refuse(const Peer& peer, const wire::OpenRequest* request, OpeningRefusal refusal);
   static OpeningRefusal Stopping();
   // What Open does once the peer is counted: a worker that has answered, in the table; nullptr with
   // a refusal.

@@ -100,6 +100,16 @@ Peer PeerOf(const grpc::ServerContext& context, const config::LiveConfig::Snapsh
   return peer;
 }
 
+Peer PeerWith(const std::string& chain, const std::string& address,
+              const config::LiveConfig::Snapshot& config) {
+  Peer peer;
+  peer.address = address;
+  if (!TakeCertificate(chain, &peer)) return peer;
+  peer.proof.certificates = chain;
+  TakeTenant(config, &peer);
+  return peer;
+}
+
 Peer LocalPeer(uid_t uid, const config::LiveConfig::Snapshot& config) {
   Peer peer;
   peer.address = "uid " + std::to_string(uid);

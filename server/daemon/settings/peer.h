@@ -33,14 +33,18 @@ struct Peer {
   transport::LogSubject subject(uint64_t session = 0) const {
     return {session, refused() ? std::string_view() : tenant->name(), address};
   }
+  bool SeesAll() const { return tenant->admin() || tenant->monitor(); }
   bool MaySee(const config::Tenant& other) const {
-    return tenant->admin() || tenant->name() == other.name();
+    return SeesAll() || tenant->name() == other.name();
   }
 };
 
 // The caller of an RPC. Determined for each call: certificates expire and tenants change while a
 // connection lasts.
 Peer PeerOf(const grpc::ServerContext& context, const config::LiveConfig::Snapshot& config);
+// Who shows this chain (PEM, its own certificate first), which a handshake has verified.
+Peer PeerWith(const std::string& chain, const std::string& address,
+              const config::LiveConfig::Snapshot& config);
 // The caller's certificate chain in PEM, its own certificate first; empty without TLS.
 std::string CertificatesOf(const grpc::ServerContext& context);
 // A program at the local socket.

@@ -88,6 +88,11 @@ bool TlsServerCredentials::Reload(const transport::TlsFiles& files, std::string*
   return true;
 }
 
+transport::TlsMaterial TlsServerCredentials::material() {
+  base::MutexLock lock(mutex_);
+  return material_;
+}
+
 std::time_t TlsServerCredentials::expires() {
   base::MutexLock lock(mutex_);
   return material_.own.not_after;

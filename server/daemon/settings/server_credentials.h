@@ -26,6 +26,9 @@ class TlsServerCredentials final : public grpc::ServerCredentials {
   // when one is invalid. Thread-safe.
   bool Reload(const transport::TlsFiles& files, std::string* sentence);
 
+  // What is in force. Thread-safe.
+  transport::TlsMaterial material();
+
   // When the server's certificate expires. Thread-safe.
   std::time_t expires();
 

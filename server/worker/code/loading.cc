@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/try.h"
+#include "server/worker/code/image_functions.h"
 #include "server/worker/code/linker.h"
 #include "server/worker/support/log_line.h"
 #include "wire/limits.h"
@@ -27,6 +28,26 @@ uint64_t ContainerBytes(std::span<const std::byte> image) {
   bool fits = magic == kFatbinMagic && header_bytes >= kLeastHeader &&
               header_bytes <= image.size() && rest <= image.size() - header_bytes;
   return fits ? header_bytes + rest : 0;
+}
+
+// A driver before CUDA 12.4. To ask it for a function of a module loads the function.
+CUresult FindFunctions(const DriverTable& driver, std::span<const std::byte> image,
+                       const Library& library, std::vector<std::shared_ptr<Function>>* functions) {
+  for (auto& [name, parameters] : FunctionsOfImage(image)) {
+    auto function = std::make_shared<Function>();
+    CUresult result =
+        library.library != nullptr
+            ? driver.cuLibraryGetKernel(&function->kernel, library.library, name.c_str())
+            : driver.cuModuleGetFunction(&function->function, library.module, name.c_str());
+    if (result == CUDA_ERROR_NOT_FOUND) continue;  // no kernel, or for other devices
+    if (result != CUDA_SUCCESS) return result;
+    function->context = library.context;
+    function->name = name;
+    function->parameters = parameters;
+    functions->push_back(std::move(function));
+    if (functions->size() > wire::kMaxFunctions) return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  return CUDA_SUCCESS;
 }
 
 }  // namespace
@@ -66,19 +87,20 @@ CUresult LinkParts(const DriverTable& driver, uint64_t bytes, JitOptions* option
   return CUDA_SUCCESS;
 }
 
-CUresult ListFunctions(const DriverTable& driver, Library& library,
-                       std::vector<std::shared_ptr<Function>>* functions) {
+CUresult ListFunctions(const DriverTable& driver, std::span<const std::byte> image,
+                       Library& library, std::vector<std::shared_ptr<Function>>* functions) {
   unsigned count = 0;
   bool is_library = library.library != nullptr;
-  LONGWIRE_TRY(is_library ? driver.cuLibraryGetKernelCount(&count, library.library)
-                          : driver.cuModuleGetFunctionCount(&count, library.module));
+  CUresult result = is_library ? driver.cuLibraryGetKernelCount(&count, library.library)
+                               : driver.cuModuleGetFunctionCount(&count, library.module);
+  if (result == CUDA_ERROR_NOT_SUPPORTED) return FindFunctions(driver, image, library, functions);
+  if (result != CUDA_SUCCESS) return result;
   if (count > wire::kMaxFunctions) return CUDA_ERROR_OUT_OF_MEMORY;
   if (count == 0) return CUDA_SUCCESS;
   std::vector<CUkernel> kernels(is_library ? count : 0);
   std::vector<CUfunction> handles(is_library ? 0 : count);
-  CUresult result = is_library
-                        ? driver.cuLibraryEnumerateKernels(kernels.data(), count, library.library)
-                        : driver.cuModuleEnumerateFunctions(handles.data(), count, library.module);
+  result = is_library ? driver.cuLibraryEnumerateKernels(kernels.data(), count, library.library)
+                      : driver.cuModuleEnumerateFunctions(handles.data(), count, library.module);
   if (result != CUDA_SUCCESS) return result;
   for (unsigned i = 0; i < count; ++i) {
     auto function = std::make_shared<Function>();
@@ -95,6 +117,18 @@ CUresult ListFunctions(const DriverTable& driver, Library& library,
     function->name = name != nullptr ? name : "";
     functions->push_back(std::move(function));
   }
+  return CUDA_SUCCESS;
+}
+
+CUresult PlaceOfParameter(const DriverTable& driver, const Function& function, size_t index,
+                          size_t* offset, size_t* size) {
+  CUresult result = function.kernel != nullptr
+                        ? driver.cuKernelGetParamInfo(function.kernel, index, offset, size)
+                        : driver.cuFuncGetParamInfo(function.function, index, offset, size);
+  if (result != CUDA_ERROR_NOT_SUPPORTED) return result;
+  if (index >= function.parameters.size()) return CUDA_ERROR_INVALID_VALUE;
+  *offset = function.parameters[index].offset;
+  *size = function.parameters[index].size;
   return CUDA_SUCCESS;
 }
 

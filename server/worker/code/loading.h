@@ -22,9 +22,14 @@ bool ImageFits(const std::vector<std::byte>& image, uint64_t bytes);
 CUresult LinkParts(const DriverTable& driver, uint64_t bytes, JitOptions* options,
                    std::vector<std::byte>* image);
 
-// All functions of a module or kernels of a library, without ids.
-CUresult ListFunctions(const DriverTable& driver, Library& library,
-                       std::vector<std::shared_ptr<Function>>* functions);
+// All functions of a module or kernels of a library, without ids. `image` is what the library was
+// loaded from: a driver that cannot list them is asked for each by the name that it has there.
+CUresult ListFunctions(const DriverTable& driver, std::span<const std::byte> image,
+                       Library& library, std::vector<std::shared_ptr<Function>>* functions);
+
+// Where a parameter lies among the bytes of all; not CUDA_SUCCESS behind the last one.
+CUresult PlaceOfParameter(const DriverTable& driver, const Function& function, size_t index,
+                          size_t* offset, size_t* size);
 
 // True of an attribute whose value holds a handle or pointer of the driver's: such a value never
 // comes from the wire.

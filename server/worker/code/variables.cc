@@ -6,12 +6,12 @@
 #include <charconv>
 #include <cstring>
 #include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "base/memory_sizes.h"
+#include "server/worker/code/image_bytes.h"
 #include "wire/fat_binary.h"
 
 namespace longwire::worker {
@@ -26,20 +26,6 @@ uint64_t Sum(uint64_t one, uint64_t other) {
 }
 uint64_t Product(uint64_t one, uint64_t other) {
   return one != 0 && other > kMaxBytes / one ? kMaxBytes : one * other;
-}
-
-// The T at an offset, if it is there.
-template <class T>
-std::optional<T> At(std::span<const char> file, uint64_t offset) {
-  if (offset > file.size() || file.size() - offset < sizeof(T)) return std::nullopt;
-  T value;
-  std::memcpy(&value, file.data() + offset, sizeof(value));
-  return value;
-}
-
-std::string_view NameAt(std::span<const char> file, uint64_t offset) {
-  if (offset >= file.size()) return {};
-  return {file.data() + offset, strnlen(file.data() + offset, file.size() - offset)};
 }
 
 // A cubin: sections that are written to and not of one block alone.

@@ -16,6 +16,7 @@
 #include "server/worker/support/call_queue.h"
 #include "server/worker/support/driver.h"
 #include "server/worker/support/host_memory.h"
+#include "server/worker/support/parameter_place.h"
 #include "server/worker/support/position_set.h"
 
 namespace longwire::worker {
@@ -187,6 +188,7 @@ struct Function {
   std::shared_ptr<Context> context;  // of a module's function
   CUfunction function = nullptr;     // of a module
   CUkernel kernel = nullptr;         // of a library
+  FunctionParameters parameters;     // where the driver does not tell them; else empty
   base::Mutex mutex{base::ranks::kWorkerFunction};
   // By context.
   std::unordered_map<uint32_t, LoadedFunction> loaded LONGWIRE_GUARDED_BY(mutex);

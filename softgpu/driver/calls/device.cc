@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "softgpu/driver/device/initialize.h"
+#include "softgpu/driver/driver_version.h"
 #include "softgpu/driver/memory/array.h"
 #include "softgpu/driver/module/texture.h"
 #include "softgpu/engine/engine.h"
@@ -92,7 +93,7 @@ CUresult cuInit(unsigned int flags) {
 
 CUresult cuDriverGetVersion(int* version) {
   if (version == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *version = kDriverVersion;
+  *version = DriverVersion();
   return CUDA_SUCCESS;
 }
 
@@ -139,7 +140,7 @@ CUresult cuDeviceTotalMem(size_t* bytes, CUdevice dev) {
 CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice dev) {
   Device* device;
   LONGWIRE_TRY(Find(dev, &device));
-  if (value == nullptr || attribute < 1 || attribute >= CU_DEVICE_ATTRIBUTE_MAX) {
+  if (value == nullptr || attribute < 1 || attribute > LastDeviceAttribute()) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   *value = 0;

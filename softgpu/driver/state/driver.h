@@ -25,7 +25,6 @@
 
 namespace softgpu {
 
-constexpr int kDriverVersion = 13000;
 constexpr int kMaxDevices = 64;
 
 class Completion;

@@ -1,5 +1,6 @@
 #include "server/worker/calls/code/functions.h"
 
+#include "server/worker/code/loading.h"
 #include "wire/limits.h"
 #include "wire/record.h"
 
@@ -44,10 +45,7 @@ void DescribeFunctions(CallContext& context, std::span<const std::shared_ptr<Fun
     out.function = function->id;
     for (int i = 0; i < kMaxParameters; ++i) {
       size_t offset = 0, size = 0;
-      CUresult result = function->kernel != nullptr
-                            ? driver.cuKernelGetParamInfo(function->kernel, i, &offset, &size)
-                            : driver.cuFuncGetParamInfo(function->function, i, &offset, &size);
-      if (result != CUDA_SUCCESS) break;
+      if (PlaceOfParameter(driver, *function, i, &offset, &size) != CUDA_SUCCESS) break;
       out.offset.push_back(static_cast<uint32_t>(offset));
       out.size.push_back(static_cast<uint32_t>(size));
     }

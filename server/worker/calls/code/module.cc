@@ -92,7 +92,7 @@ CUresult Do_lwModuleLoad(CallContext& context, const calls::lwModuleLoad& call,
   TellOutputs(context, options, reply);
   if (result != CUDA_SUCCESS) return result;
   std::vector<std::shared_ptr<Function>> functions;
-  result = ListFunctions(driver, *library, &functions);
+  result = ListFunctions(driver, image, *library, &functions);
   reply->functions = functions.size();
   if (result == CUDA_SUCCESS &&
       !library->share.Resize(call.bytes + functions.size() * kFunctionBytes)) {

@@ -10,13 +10,6 @@
 namespace longwire::worker {
 namespace {
 
-CUresult ParameterPlace(const DriverTable& driver, const Function& function, size_t index,
-                        size_t* offset, size_t* bytes) {
-  return function.kernel != nullptr
-             ? driver.cuKernelGetParamInfo(function.kernel, index, offset, bytes)
-             : driver.cuFuncGetParamInfo(function.function, index, offset, bytes);
-}
-
 // The driver's form of a node. It points into `call` and to itself.
 struct NodeParameters {
   CUDA_KERNEL_NODE_PARAMS params{};
@@ -63,7 +56,7 @@ struct NodeParameters {
   bool PointAtEach(const DriverTable& driver, const Function& function,
                    std::span<const std::byte> packed) {
     size_t offset = 0, size = 0;
-    while (ParameterPlace(driver, function, pointers.size(), &offset, &size) == CUDA_SUCCESS) {
+    while (PlaceOfParameter(driver, function, pointers.size(), &offset, &size) == CUDA_SUCCESS) {
       if (offset > packed.size() || size > packed.size() - offset) return false;
       pointers.push_back(const_cast<std::byte*>(packed.data() + offset));
     }
@@ -107,7 +100,7 @@ std::string PackedParameters(const DriverTable& driver, const Function& function
   }
   for (size_t i = 0; params.kernelParams != nullptr; ++i) {
     size_t offset = 0, size = 0;
-    if (ParameterPlace(driver, function, i, &offset, &size) != CUDA_SUCCESS) break;
+    if (PlaceOfParameter(driver, function, i, &offset, &size) != CUDA_SUCCESS) break;
     bytes.resize(offset);
     bytes.append(static_cast<const char*>(params.kernelParams[i]), size);
   }
