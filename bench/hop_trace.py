@@ -1,6 +1,6 @@
-"""One launch and its wait, or one request, after a rest, hop by hop: which thread wakes which, when it runs, and its messages, as
-the kernel's tracing sees them. For root, where tracefs can be mounted; nothing of Longwire knows
-of it."""
+"""One launch and its wait, or one request, after a rest, hop by hop: which thread wakes which, when
+it runs, and its messages, as the kernel's tracing sees them. For root, where tracefs can be
+mounted; nothing of Longwire knows of it."""
 import os
 import pathlib
 import re
@@ -32,7 +32,8 @@ def threads(processes):
         for pid in pids:
             for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
                 try:
-                    names[int(task.name)] = f"{short} {(task / 'comm').read_text().strip()} {task.name}"
+                    own = (task / "comm").read_text().strip()
+                    names[int(task.name)] = f"{short} {own} {task.name}"
                 except OSError:
                     pass
     return names
@@ -63,8 +64,8 @@ def record(seconds):
 
 
 def parse(text):
-    """[(µs, thread, event, its text)], in time's order. A system call's end is told from its
-    begin by the arrow."""
+    """[(µs, thread, event, its text)], in time's order. An arrow marks the end of a system
+    call."""
     found = (LINE.match(line) for line in text.splitlines())
     return [(float(hit[2]) * 1e6, int(hit[1]), hit[3] + hit[4].strip(":("), hit[5])
             for hit in found if hit]
@@ -112,7 +113,8 @@ def describe(events, names):
 def trace(longwire, command, title):
     """Lines: the median request of `command` (it rests REST_MS before each) on this server."""
     prepare()
-    with subprocess.Popen(command, env=longwire.environment(), stdout=subprocess.DEVNULL) as program:
+    with subprocess.Popen(command, env=longwire.environment(),
+                          stdout=subprocess.DEVNULL) as program:
         time.sleep(STARTS_IN)
         names = threads(longwire.processes())
         names |= threads({"program": [program.pid]})

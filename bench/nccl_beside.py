@@ -29,8 +29,8 @@ def run(build, driver, raw, out, rounds):
                  "unix": (longwire.command(server=f"unix:{longwire.door}"), remote)}
         for _ in range(rounds):
             for name, (prefix, environment) in sides.items():
-                found = measured([*prefix, sys.executable, PROGRAM], environment or dict(os.environ),
-                                 raw)
+                found = measured([*prefix, sys.executable, PROGRAM],
+                                 environment or dict(os.environ), raw)
                 for row, value in found.items():
                     columns[name].setdefault(row, []).append(value)
     say(out, f"{'figure':<26}" + "".join(f"{name:>12}" for name in columns)

@@ -52,8 +52,8 @@ def collectives(rank, count, say):
         reduced = mine.clone()
         distributed.all_reduce(reduced)
         assert float(reduced[-1]) == count * (count + 1) / 2
-        say(f"all_reduce_{name}", size / seconds_of(lambda: distributed.all_reduce(other), 10) / 1e9,
-            "GB/s")
+        took = seconds_of(lambda: distributed.all_reduce(other), 10)
+        say(f"all_reduce_{name}", size / took / 1e9, "GB/s")
 
 
 def training(rank, say):

@@ -43,7 +43,8 @@ def run(build, driver, raw, out, software_devices=2):
         if driver != "software":
             arrangements.insert(0, ("native", [NativeOn(i) for i in range(count)]))
         iterations = calibrate(remote, load, raw)
-        say(out, f"{'kernels back to back':<28} {'one 1/s':>9} {f'{count} 1/s':>9} {f'{count}/one':>8}")
+        say(out, f"{'kernels back to back':<28} {'one 1/s':>9} {f'{count} 1/s':>9} "
+                 f"{f'{count}/one':>8}")
         for kind, length in (("request", "1.1 ms"), ("batch", "21 ms")):
             for name, sides in arrangements:
                 one, every = [], []

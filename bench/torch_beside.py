@@ -1,5 +1,6 @@
 """PyTorch inference (latency critical) beside PyTorch training (best effort): natively, through
-Longwire, with sessions that stay awake, and with its scheduler off; one run, a row for each seed."""
+Longwire, with sessions that stay awake, and with the scheduler off; one run, a row for
+each seed."""
 import contextlib
 import os
 import pathlib

@@ -145,7 +145,7 @@ void ClientSession::ReceiverLoop() {
       if (begun != waits_begun_ || waiters_ > 0 || pump_taken_) continue;
     }
     pause = kReceiverPause;
-    // Before the look: what comes after this ends the wait.
+    // Asked first: what comes after this ends the wait.
     const uint64_t seen = down_.cursor() + down_.Available().size();
     if (!CanRead() && !awaits_landing_) {
       const wire::Deadline rest = down_.RestDeadline();
