@@ -104,6 +104,21 @@ Peer AcceptLoop::PeerOf(const grpc::ServerContext& context) {
   return peer;
 }
 
+Peer AcceptLoop::HolderOf(const std::string& chain) {
+  Peer peer = daemon::HolderOf(chain, "this host", table_.config());
+  if (peer.refused()) return peer;
+  if (tls_ == nullptr) {
+    peer.refusal = "longwired has no TLS, so it knows no certificates; give it tls:";
+  } else if (!tls_->HasSigned(chain)) {
+    peer.refusal = "the certificate of '" + peer.identity +
+                   "' is of an authority that longwired does not trust";
+  } else {
+    peer.refusal = revocations_.Refusal(chain);
+  }
+  if (!peer.refusal.empty()) peer.tenant = nullptr;
+  return peer;
+}
+
 std::string AcceptLoop::Distrust(const std::string& chain) {
   if (tls_ == nullptr) return {};
   if (tls_->Trusts(chain)) return revocations_.Refusal(chain);

@@ -46,6 +46,9 @@ class AcceptLoop {
   Revocations& revocations() { return revocations_; }
   // Says why the chain (PEM) is no proof any more; empty when it is.
   std::string Distrust(const std::string& chain);
+  // The holder of a certificate chain (PEM) that another process of this host has seen proof of. As
+  // PeerOf; here the authority is looked at, too, which TLS does for connections.
+  Peer HolderOf(const std::string& chain);
   // When the server's certificate expires; none without TLS.
   std::optional<std::time_t> CertificateExpires() const;
   // The caller, by the configuration and certificates that are in force now.

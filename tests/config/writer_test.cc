@@ -77,6 +77,7 @@ admission:
   waiting_memory: 64MiB
   log_lines_per_second: 10
 admin_group: longwire-admin
+watch_group: longwire-web
 walls: separate
 workers:
   first_uid: 1900000000
