@@ -22,6 +22,12 @@ class Crowd {
     reply.mutable_daemon()->set_uptime_seconds(1000 + second);
     for (int i = 0; i < devices_; ++i) AddDevice(i, second, &reply);
     for (int i = 0; i < sessions_; ++i) AddSession(i, second, &reply);
+    for (const transport::Session& session : reply.sessions()) {
+      const transport::SessionMemory& memory = session.memory(0);
+      transport::Device* device = reply.mutable_devices(memory.device());
+      device->set_leased(device->leased() + memory.leased());
+      device->set_sessions(device->sessions() + 1);
+    }
     return reply;
   }
 
@@ -33,9 +39,8 @@ class Crowd {
     device->set_ordinal(i);
     device->set_name("NVIDIA H200 NVL");
     device->set_total(kTotal);
-    device->set_leased(kTotal / 2 + static_cast<uint64_t>(second % 7) * (1 << 20));
-    device->set_idle(1ULL << 30);
-    device->set_busy((second + i) % 10 / 10.0);
+    device->set_idle(3ULL << 30);
+    device->set_busy((second / 4 * 7 + i * 3) % 10 / 10.0);
   }
 
   void AddSession(int i, int second, transport::InspectReply* reply) const {
@@ -52,7 +57,7 @@ class Crowd {
     session->set_round_trips(static_cast<uint64_t>(second) * 10);
     transport::SessionMemory* memory = session->add_memory();
     memory->set_device(device);
-    memory->set_leased(static_cast<uint64_t>(1 + (second + i) % 50) << 25);
+    memory->set_leased(static_cast<uint64_t>(1 + (second / 8 + 7 * i) % 16) << 28);
     transport::Seat* seat = session->add_seats();
     seat->set_device(device);
     seat->set_busy(true);

@@ -48,7 +48,7 @@ void Events::Add(double seconds, std::string kind, std::string tenant, std::stri
 void Events::Lost(double seconds, const std::string& problem) {
   if (lost_) return;
   lost_ = true;
-  Add(seconds, "daemon", "", "longwired does not answer: " + problem);
+  Add(seconds, "daemon", "", "no answer: " + problem);
 }
 
 void Events::Compare(double seconds, const InspectReply* before, const InspectReply& now) {

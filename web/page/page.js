@@ -39,7 +39,7 @@ function problemOf(answer) {
   if (!answer) return `${unreachable} The figures below are old.`;
   if (answer.problem) {
     const old = answer.picture ? ` The figures below are ${age(Date.now() / 1000 - answer.answered)} old.` : "";
-    return `longwired does not answer: ${plain(answer.problem)}.${old}`;
+    return `No answer: ${plain(answer.problem)}.${old}`;
   }
   if (answer.picture?.problem) return `longwired has a problem: ${plain(answer.picture.problem)}`;
   return answer.picture?.draining ? "Draining: no new sessions are opened." : "";

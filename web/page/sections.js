@@ -3,9 +3,11 @@ import { age, bytes, count, duration, fileName, percent, perSecond, plain, time 
 import { Table, bar } from "./tables.js";
 
 const PAGE = 100; // sessions that are shown at first
+const NAMES = 3; // in a list of tenants, sessions
 
 const table = (id) => document.querySelector(`#${id} table`);
-const names = (list) => list.map(plain).join(", ");
+const names = (list) => list.slice(0, NAMES).map(plain).join(", ") +
+  (list.length > NAMES ? ` and ${list.length - NAMES} more` : "");
 
 class Devices {
   table = new Table(table("devices"), [
@@ -62,7 +64,7 @@ class Waits {
 
   list(sessions, all, none) {
     if (sessions.length === 0) return { text: none, kind: "none" };
-    const first = sessions.slice(0, 8).map((one) =>
+    const first = sessions.slice(0, NAMES).map((one) =>
       `${plain(one.tenant)}: session ${one.session} (${fileName(one.program)})`);
     return first.join(", ") + (all > first.length ? ` and ${all - first.length} more` : "");
   }

@@ -88,6 +88,7 @@ export class Table {
 // A bar for a part from 0 to 1, a mark where it should be, and the text that says both.
 export function bar(part, mark, text) {
   const whole = document.createElement("span");
+  whole.className = "measure";
   if (part !== null) {
     const frame = document.createElement("span");
     frame.className = "bar";
