@@ -58,6 +58,7 @@ class Crowd {
     transport::SessionMemory* memory = session->add_memory();
     memory->set_device(device);
     memory->set_leased(static_cast<uint64_t>(1 + (second / 8 + 7 * i) % 16) << 28);
+    session->set_leased(memory->leased());
     transport::Seat* seat = session->add_seats();
     seat->set_device(device);
     seat->set_busy(true);

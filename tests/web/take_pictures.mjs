@@ -25,18 +25,20 @@ await empty.close();
 
 const busy = await Site.open({ devices: 4, sessions: 40 });
 await new Promise((resolve) => setTimeout(resolve, 1000 * SECONDS));
-const tall = { size: { width: WIDE.width, height: 1700 } };
+const tall = { size: { width: WIDE.width, height: 1300 } };
 const minute = async (page) => {
   await page.evaluate(() => document.querySelector('[data-span="60"]').click());
   await new Promise((resolve) => setTimeout(resolve, 2500));
 };
 await picture(browser, busy, "busy-wide", tall, minute);
 await picture(browser, busy, "busy-wide-dark", { ...tall, dark: true }, minute);
-await picture(browser, busy, "busy-narrow", { size: NARROW }, minute);
-await picture(browser, busy, "memory-narrow", { size: NARROW }, async (page) => {
+const memory = async (page) => {
   await minute(page);
   await page.evaluate(() => document.querySelector("#memory").scrollIntoView({ behavior: "instant" }));
-});
+};
+await picture(browser, busy, "memory-wide", { size: { ...WIDE, height: 950 } }, memory);
+await picture(browser, busy, "busy-narrow", { size: NARROW }, minute);
+await picture(browser, busy, "memory-narrow", { size: NARROW }, memory);
 await busy.endDaemon();
 const lost = (page) => waitForText(page, "#problem", "No answer: no longwired answers");
 await picture(browser, busy, "error-wide", { size: WIDE }, lost);

@@ -11,6 +11,13 @@ export function bytes(value) {
   return (unit === 0 || value >= 99.5 ? value.toFixed(0) : value.toFixed(1)) + " " + BYTES[unit];
 }
 
+// "18.0 of 80.0 GiB".
+export function bytesOf(value, whole) {
+  const one = bytes(value), all = bytes(whole);
+  const unit = all.slice(all.indexOf(" "));
+  return (one.endsWith(unit) ? one.slice(0, -unit.length) : one) + " of " + all;
+}
+
 export function perSecond(value) {
   return value === null ? "–" : bytes(value) + "/s";
 }

@@ -1,9 +1,9 @@
 // The tables of the page, from an answer of /api/now.
-import { age, bytes, count, duration, fileName, percent, perSecond, plain, time } from "./format.js";
+import { age, bytes, bytesOf, count, duration, fileName, percent, perSecond, plain, time } from "./format.js";
 import { Table, bar } from "./tables.js";
 
 const PAGE = 100; // sessions that are shown at first
-const NAMES = 3; // in a list of tenants, sessions
+const NAMES = 2; // in a list of tenants, sessions
 
 const table = (id) => document.querySelector(`#${id} table`);
 const names = (list) => list.slice(0, NAMES).map(plain).join(", ") +
@@ -19,7 +19,7 @@ class Devices {
       key: one.device,
       cells: [one.device, plain(one.name), bar(one.busy, null, percent(one.busy)),
         bar(one.memory_total ? one.memory / one.memory_total : 0, null,
-          `${bytes(one.memory)} of ${bytes(one.memory_total)}`),
+          bytesOf(one.memory, one.memory_total)),
         one.sessions, one.cordoned ? { text: "cordoned", kind: "warn" } : "in use"],
     })), "No device is known.");
   }
@@ -28,16 +28,17 @@ class Devices {
 class Tenants {
   table = new Table(table("tenants"), [
     { title: "Tenant", base: "name" }, { title: "Share" }, { title: "Due", base: "number" },
-    { title: "Sessions", base: "number" }, { title: "Memory", base: "number" },
-    { title: "Held back by", base: "name" }]);
+    { title: "Sessions", base: "number" }, { title: "Waiting", base: "number" },
+    { title: "Memory", base: "number" }, { title: "Held back by", base: "name" }]);
 
   show({ picture }) {
     this.table.show((picture?.tenants ?? []).map((one) => {
-      const limit = one.memory_limit === null ? "" : ` of ${bytes(one.memory_limit)}`;
+      const memory = one.memory_limit === null ? bytes(one.memory)
+        : bytesOf(one.memory, one.memory_limit);
       return {
         key: one.tenant,
         cells: [plain(one.tenant), bar(one.share_had, one.share_due, percent(one.share_had)),
-          percent(one.share_due), one.sessions, bytes(one.memory) + limit, this.held(one)],
+          percent(one.share_due), one.sessions, one.waiting, memory, this.held(one)],
       };
     }), "There are no tenants.");
   }
@@ -45,7 +46,7 @@ class Tenants {
   held(one) {
     if (one.waiting === 0) return { text: "nobody", kind: "none" };
     const who = one.held_back_by.length ? names(one.held_back_by) : "another tenant";
-    return { text: `${who} (${one.waiting} waiting)`, kind: "warn" };
+    return { text: who, kind: "warn" };
   }
 }
 
@@ -134,7 +135,7 @@ class Sessions {
     const gate = one.gate === "stopped" ? { text: "stopped", kind: "alarm" } : held;
     return {
       key: one.session,
-      cells: [one.session, plain(one.program), plain(one.identity), plain(one.tenant),
+      cells: [one.session, fileName(one.program), plain(one.identity), plain(one.tenant),
         plain(one.host), one.devices.join(", ") || "–", percent(one.gpu_seconds_per_second),
         bytes(one.memory), perSecond(one.bytes_up_per_second),
         perSecond(one.bytes_down_per_second), count(one.round_trips_per_second), gate],
