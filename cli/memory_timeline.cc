@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "cli/clock_text.h"
+#include "cli/html_text.h"
 #include "cli/memory.h"
 #include "cli/text.h"
 
@@ -27,23 +28,6 @@ std::string Number(double value) {
   return text;
 }
 
-std::string Escaped(const std::string& text) {
-  std::string safe;
-  for (char c : Printable(text)) {
-    if (c == '<')
-      safe += "&lt;";
-    else if (c == '>')
-      safe += "&gt;";
-    else if (c == '&')
-      safe += "&amp;";
-    else if (c == '"')
-      safe += "&quot;";
-    else
-      safe += c;
-  }
-  return safe;
-}
-
 // At most so many bytes, and no part of a character.
 std::string Beginning(const std::string& text, size_t size) {
   while (size > 0 && (static_cast<unsigned char>(text[size]) & 0xC0) == 0x80) --size;
@@ -52,7 +36,7 @@ std::string Beginning(const std::string& text, size_t size) {
 
 std::string Text(double x, double y, const std::string& words, const char* anchor = "start") {
   return "<text x=\"" + Number(x) + "\" y=\"" + Number(y) + "\" text-anchor=\"" + anchor + "\">" +
-         Escaped(words) + "</text>\n";
+         HtmlText(words) + "</text>\n";
 }
 
 // Draws one device from `top` down.
@@ -127,7 +111,7 @@ class Drawing {
       }
       if (most == 0) return;
       svg_ += "<polygon fill=\"" + std::string(colour) + "\" points=\"" + up + down + "\"><title>" +
-              Escaped(name) + ", at most " + BytesText(most) + "</title></polygon>\n";
+              HtmlText(name) + ", at most " + BytesText(most) + "</title></polygon>\n";
     };
     svg_ += "<rect x=\"" + Number(kLeft) + "\" y=\"" + Number(top_) + "\" width=\"" +
             Number(kWidth - kLeft) + "\" height=\"" + Number(kAreaHeight) + "\" fill=\"" +
