@@ -6,7 +6,7 @@
 namespace longwire::bench {
 namespace {
 
-constexpr size_t kMostFacts = 4;
+constexpr size_t kFactLines = 4;
 
 enum class TableKind { kNone, kFigures, kPrograms };
 
@@ -41,8 +41,12 @@ std::optional<cli::BenchRow> RowOf(TableKind kind, const std::vector<std::string
   if (words.size() < 4 || words[0].ends_with(':') || !is_cell(words[1]) || !is_cell(words[2])) {
     return std::nullopt;
   }
-  cli::BenchRow row{words[0], kind == TableKind::kFigures ? words[3] : "s", NumberOf(words[1]),
-                    NumberOf(words[2]), {}, {}};
+  cli::BenchRow row{words[0],
+                    kind == TableKind::kFigures ? words[3] : "s",
+                    NumberOf(words[1]),
+                    NumberOf(words[2]),
+                    {},
+                    {}};
   if (!row.native && !row.remote) return std::nullopt;
   // What did not do the same cannot be compared.
   if (kind == TableKind::kPrograms && words[3] != "equal") row.remote.reset();
@@ -66,7 +70,7 @@ cli::BenchGroup ReadResults(const std::string& title, const std::string& text) {
       began = true;
       continue;
     }
-    if (!began && !words.empty() && group.facts.size() < kMostFacts) group.facts.push_back(line);
+    if (!began && !words.empty() && group.facts.size() < kFactLines) group.facts.push_back(line);
     if (kind == TableKind::kNone) continue;
     auto row = RowOf(kind, words);
     if (row) group.rows.push_back(std::move(*row));

@@ -2,8 +2,8 @@
 #include <cmath>
 #include <cstdio>
 
-#include "cli/clock_text.h"
-#include "cli/html_text.h"
+#include "cli/pictures/clock_text.h"
+#include "cli/pictures/html_text.h"
 #include "cli/memory.h"
 #include "cli/text.h"
 
@@ -28,7 +28,7 @@ std::string Number(double value) {
   return text;
 }
 
-// At most so many bytes, and no part of a character.
+// At most `size` bytes, and no part of a character.
 std::string Beginning(const std::string& text, size_t size) {
   while (size > 0 && (static_cast<unsigned char>(text[size]) & 0xC0) == 0x80) --size;
   return text.substr(0, size);
@@ -87,7 +87,8 @@ class Drawing {
               "\" y1=\"" + Number(top_) + "\" y2=\"" + Number(top_ + kAreaHeight + 4) +
               "\" stroke=\"#999\" stroke-opacity=\"0.5\"/>\n";
       const bool last = X(at) > kWidth - 30;
-      svg_ += Text(last ? kWidth : X(at), bottom_ - 8, ClockText(at, step), last ? "end" : "middle");
+      svg_ +=
+          Text(last ? kWidth : X(at), bottom_ - 8, ClockText(at, step), last ? "end" : "middle");
     }
   }
 
@@ -135,8 +136,7 @@ class Drawing {
             history_.names.contains(event.session()) ? Colour(event.session()) : kOthersColour;
         svg_ += "<rect x=\"" + Number(X(event.seconds()) - 1) + "\" y=\"" + Number(bottom_) +
                 "\" width=\"2\" height=\"10\" fill=\"" + colour + "\"><title>" +
-                ClockText(event.seconds(), 0.001) + ": " + kind + " " +
-                BytesText(event.bytes()) +
+                ClockText(event.seconds(), 0.001) + ": " + kind + " " + BytesText(event.bytes()) +
                 (event.session() != 0 ? ", session " + std::to_string(event.session()) : "") +
                 "</title></rect>\n";
       }

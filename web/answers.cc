@@ -23,9 +23,7 @@ std::string Number(double value, const char* format = "%.6f") {
   return text;
 }
 
-std::string Number(const std::optional<double>& value) {
-  return value ? Number(*value) : "null";
-}
+std::string Number(const std::optional<double>& value) { return value ? Number(*value) : "null"; }
 
 template <class Items, class Text>
 std::string List(const Items& items, Text text) {
@@ -126,8 +124,8 @@ std::string NowJson(Sampler& sampler, const Viewer& viewer, uint64_t events_afte
          ",\"tenant\":" + JsonString(viewer.tenant) + ",\"admin\":" + Truth(viewer.admin) +
          "},\"answered\":" + Number(state.answered, "%.3f") + ",\"problem\":" +
          (state.problem.empty() ? "null" : JsonString(cli::Printable(state.problem))) +
-         ",\"picture\":" + picture + ",\"waits\":" + waits + ",\"latencies\":" +
-         (viewer.admin ? List(sampler.Latencies(), json) : "null") +
+         ",\"picture\":" + picture + ",\"waits\":" + waits +
+         ",\"latencies\":" + (viewer.admin ? List(sampler.Latencies(), json) : "null") +
          ",\"events\":" + List(sampler.EventsAfter(events_after, kEvents, may_see), json) +
          ",\"history\":{\"begin\":" + std::to_string(begin) + ",\"end\":" + std::to_string(end) +
          "}}";

@@ -1,4 +1,4 @@
-// What a viewer is told, and what not.
+// What a viewer gets to see, and what not.
 #include "web/answers.h"
 
 #include <gmock/gmock.h>

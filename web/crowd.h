@@ -28,6 +28,9 @@ class Crowd {
       device->set_leased(device->leased() + memory.leased());
       device->set_sessions(device->sessions() + 1);
     }
+    for (transport::Device& device : *reply.mutable_devices()) {
+      if (device.sessions() == 0) device.set_busy(0);
+    }
     return reply;
   }
 

@@ -1,4 +1,4 @@
-// web_crowd SOCKET DEVICES SESSIONS [PROGRAM]: answers at a control socket as a daemon with so many
+// web_crowd SOCKET DEVICES SESSIONS [PROGRAM]: answers at a control socket as a daemon with those
 // sessions would, until it is killed. PROGRAM: the name of the first session's program.
 #include <csignal>
 #include <cstdio>
@@ -25,7 +25,7 @@ void AddTenants(int second, transport::InspectReply* reply) {
     transport::TenantFigures* tenant = reply->add_tenants();
     tenant->set_name("tenant-" + std::to_string(i));
     tenant->set_share_due(0.1);
-    tenant->set_share_had(0.02 * i);
+    tenant->set_share_had(reply->sessions().empty() ? 0 : 0.02 * i);
     tenant->set_memory_limit(i == 0 ? UINT64_MAX : 200ULL << 30);
     for (const transport::Session& session : reply->sessions()) {
       if (session.tenant() != tenant->name()) continue;

@@ -79,7 +79,7 @@ void Events::CompareSessions(double seconds, const InspectReply& before, const I
   }
 }
 
-// What was refused, and sessions that came and went between two looks.
+// What was refused, and sessions that came and went between two samples.
 void Events::CompareCounters(double seconds, const InspectReply& before, const InspectReply& now) {
   using Who = std::pair<std::string, std::string>;
   std::map<Who, const transport::IdentityFigures*> then;
@@ -94,13 +94,12 @@ void Events::CompareCounters(double seconds, const InspectReply& before, const I
     auto found = then.find(who);
     const uint64_t refused_before = found == then.end() ? 0 : found->second->refused();
     const uint64_t opened_before = found == then.end() ? 0 : found->second->opened();
-    const std::string name =
-        one.identity() + (one.tenant().empty() ? ", who belongs to no tenant"
-                                               : " (" + one.tenant() + ")");
+    const std::string name = one.identity() + (one.tenant().empty() ? ", who belongs to no tenant"
+                                                                    : " (" + one.tenant() + ")");
     if (one.refused() > refused_before) {
       Add(seconds, "refused", one.tenant(),
-          Times(one.refused() - refused_before, "session was", "sessions were") +
-              " refused to " + name);
+          Times(one.refused() - refused_before, "session was", "sessions were") + " refused to " +
+              name);
     }
     const uint64_t seen = opened[who];
     if (one.opened() > opened_before + seen && one.identity() != "(others)") {

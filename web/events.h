@@ -13,12 +13,12 @@ namespace longwire::web {
 inline constexpr size_t kMaxEvents = 2000;
 
 struct Event {
-  uint64_t number = 0;  // counts up by one
-  double seconds = 0;   // since 1970
-  std::string kind;     // opened, ended, refused, device or daemon
-  std::string tenant;   // whose; empty: nobody's, or everybody's to know
+  uint64_t number = 0;   // counts up by one
+  double seconds = 0;    // since 1970
+  std::string kind;      // opened, ended, refused, device or daemon
+  std::string tenant;    // whose; empty: nobody's, or everybody's to know
   bool general = false;  // everybody's to know
-  std::string text;     // a sentence; names are as the clients gave them
+  std::string text;      // a sentence; names are as the clients gave them
 };
 
 class Events {

@@ -8,10 +8,10 @@
 namespace longwire::web {
 namespace {
 
-constexpr double kParts = 65535;      // of a device's memory
-constexpr double kGpuParts = 100;     // of a second of GPU time
+constexpr double kParts = 65535;   // of a device's memory
+constexpr double kGpuParts = 100;  // of a second of GPU time
 constexpr double kBusyParts = 255;
-constexpr size_t kMaxText = 256;      // of a name; a program's is its user's choice
+constexpr size_t kMaxText = 256;          // of a name; a program's is its user's choice
 constexpr size_t kSessionOverhead = 256;  // of a session's entries in the maps, about
 
 // What is there at all is not nothing.
@@ -38,8 +38,8 @@ std::string Cut(const std::string& text) {
 }
 
 size_t BytesOf(const KnownSession& session) {
-  return kSessionOverhead + session.program.size() + session.host.size() +
-         session.identity.size() + session.tenant.size();
+  return kSessionOverhead + session.program.size() + session.host.size() + session.identity.size() +
+         session.tenant.size();
 }
 
 std::map<std::pair<uint64_t, int32_t>, double> GpuSeconds(const transport::InspectReply* reply) {
@@ -240,15 +240,14 @@ void History::ReadSeat(const Minute& minute, const SeatTrack& seat, uint64_t tot
     if (!minute.known[at] || !column) continue;
     uint64_t& memory = series->memory[*column];
     memory = std::max(memory, BytesOf(seat.memory[at], total));
-    series->gpu[*column] += static_cast<float>(seat.gpu[at] / kGpuParts /
-                                               static_cast<double>(columns.step));
+    series->gpu[*column] +=
+        static_cast<float>(seat.gpu[at] / kGpuParts / static_cast<double>(columns.step));
     series->held[*column] |= seat.held[at];
   }
 }
 
-std::map<History::Key, History::Series> History::Largest(int32_t device, int64_t begin,
-                                                         int64_t end, size_t count,
-                                                         const MaySee& may_see,
+std::map<History::Key, History::Series> History::Largest(int32_t device, int64_t begin, int64_t end,
+                                                         size_t count, const MaySee& may_see,
                                                          size_t* left_out) const {
   std::map<Key, uint64_t> most;
   for (const Minute& minute : minutes_) {

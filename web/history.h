@@ -17,7 +17,7 @@
 
 namespace longwire::web {
 
-inline constexpr int kMinute = 60;           // seconds, and samples
+inline constexpr int kMinute = 60;  // seconds, and samples
 inline constexpr size_t kHistoryMinutes = 60;
 // With what else the process has, it stays below 64 MiB.
 inline constexpr size_t kHistoryBudget = 28 << 20;
@@ -61,7 +61,9 @@ class History {
   int64_t begin() const;  // of the oldest second; 0: empty
   int64_t end() const { return last_; }
   size_t bytes() const { return bytes_; }
-  uint64_t left_out() const { return left_out_; }  // samples of sessions for which there was no room
+  uint64_t left_out() const {
+    return left_out_;
+  }  // samples of sessions for which there was no room
 
  private:
   using Key = uint32_t;  // of a session; its number may come again after a daemon's new start
@@ -84,7 +86,7 @@ class History {
     std::vector<SeatTrack> seats;
     uint32_t index = 0;  // counts minutes
   };
-  struct Session {
+  struct Life {
     KnownSession known;
     uint32_t last_minute = 0;  // in which there is a track of it
   };
@@ -113,9 +115,9 @@ class History {
   uint64_t left_out_ = 0;
   Key last_key_ = 0;
   std::deque<Minute> minutes_;
-  std::map<Key, Session> sessions_;
-  std::unordered_map<uint64_t, Key> live_;               // by the session's number
-  std::unordered_map<uint64_t, size_t> present_seats_;   // of the last minute: key and device
+  std::map<Key, Life> sessions_;
+  std::unordered_map<uint64_t, Key> live_;              // by the session's number
+  std::unordered_map<uint64_t, size_t> present_seats_;  // of the last minute: key and device
 };
 
 }  // namespace longwire::web

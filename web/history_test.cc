@@ -63,8 +63,9 @@ TEST(HistoryTest, SessionsOfOthersAreNotShown) {
   History history;
   Crowd crowd(1, 10);
   history.Add(kStart, nullptr, crowd.Reply(0));
-  const History::Columns columns = history.Read(
-      0, kStart, kStart + 1, 1, 100, [](const std::string& tenant) { return tenant == "tenant-1"; });
+  const History::Columns columns =
+      history.Read(0, kStart, kStart + 1, 1, 100,
+                   [](const std::string& tenant) { return tenant == "tenant-1"; });
   ASSERT_THAT(columns.sessions, SizeIs(1));
   EXPECT_EQ(columns.sessions[0].session.tenant, "tenant-1");
   EXPECT_GT(columns.leased[0], columns.sessions[0].memory[0]);

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kStart = 1'800'000'000;
 constexpr int kHour = 3600;
-constexpr long kMostKiB = 64 << 10;
+constexpr long kLimitKiB = 64 << 10;
 
 long Kilobytes(const std::string& name) {
   std::ifstream status("/proc/self/status");
@@ -65,7 +65,7 @@ TEST(HourTest, TakesAtMost64MiB) {
   const long most = Kilobytes("VmHWM");
   std::printf("resident: %.1f MiB now, %.1f at most\n", Kilobytes("VmRSS") / 1024.0, most / 1024.0);
   EXPECT_GT(most, 0);
-  EXPECT_LE(most, kMostKiB);
+  EXPECT_LE(most, kLimitKiB);
   server.Stop();
   serving.join();
 }

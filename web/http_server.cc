@@ -24,7 +24,7 @@ constexpr time_t kPatienceSeconds = 5;  // for a part of a request or an answer
 constexpr size_t kWaiting = 64;
 constexpr size_t kMaxPayload = 1024;  // nobody sends one
 constexpr int64_t kLongestSpan = 2 * 3600;
-constexpr int kMostColumns = 600;
+constexpr int kColumnLimit = 600;
 constexpr int64_t kFarFuture = 1LL << 40;
 
 const httplib::Headers& SafeHeaders() {
@@ -128,8 +128,9 @@ bool HttpServer::Admit(const Request& request, Response& response) const {
   }
   const std::string name = NameOf(request.get_header_value("Host"));
   if (std::ranges::count(hosts_, name) != 0) return true;
-  Refuse(421, "this is not the host " + name + "; start longwire-web with --host " + name +
-                  " if it is to be called so",
+  Refuse(421,
+         "this is not the host " + name + "; start longwire-web with --host " + name +
+             " if it is to be called so",
          response);
   return false;
 }
@@ -163,7 +164,7 @@ void HttpServer::AnswerMemory(const Request& request, Response& response) {
   const auto device = Parameter(request, "device", 0, INT32_MAX, std::nullopt);
   const auto begin = Parameter(request, "begin", 0, kFarFuture, std::nullopt);
   const auto end = Parameter(request, "end", 0, kFarFuture, std::nullopt);
-  const auto columns = Parameter(request, "columns", 1, kMostColumns, 300);
+  const auto columns = Parameter(request, "columns", 1, kColumnLimit, 300);
   if (!device || !begin || !end || !columns || *begin >= *end || *end - *begin > kLongestSpan) {
     return Refuse(400,
                   "give device=N, begin=S and end=S in seconds since 1970, at most two hours "

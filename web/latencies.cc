@@ -45,8 +45,8 @@ Percentiles PercentilesOf(const std::vector<double>& bounds, const std::vector<u
 void Latencies::Add(int64_t second, const transport::InspectReply& now, bool same_daemon) {
   std::vector<transport::Latency> latest;
   for (const transport::Latency& latency : now.latencies()) {
-    const bool good = latency.bounds_size() <= kMaxBuckets &&
-                      latency.counts_size() == latency.bounds_size() + 1;
+    const bool good =
+        latency.bounds_size() <= kMaxBuckets && latency.counts_size() == latency.bounds_size() + 1;
     if (good && latest.size() < kMaxLatencies) latest.push_back(latency);
   }
   bool comparable = same_daemon && latest.size() == latest_.size();

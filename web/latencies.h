@@ -1,5 +1,5 @@
-// Percentiles of what the daemon has timed, over the last minute, the last hour, and since it began.
-// No thread.
+// Percentiles of what the daemon has timed, over the last minute, the last hour, and since it
+// began. No thread.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ namespace longwire::web {
 
 struct Percentiles {
   uint64_t count = 0;
-  // Seconds, interpolated within a bucket of the daemon's; nullopt: there were none. Beyond the last
-  // bound is the last bound, and `beyond` says so.
+  // Seconds, interpolated within a bucket of the daemon's; nullopt: there were none. Beyond the
+  // last bound is the last bound, and `beyond` says so.
   std::optional<double> p50, p95, p99;
   bool beyond = false;  // p99 lies beyond the last bound
 };

@@ -85,7 +85,8 @@ int Run(const Options& options, const sigset_t& signals) {
   }
   const transport::Address at{options.listen.host, static_cast<uint16_t>(server.port())};
   service::Manager::Ours().Notify("READY=1");
-  Log(LogLevel::kInfo, std::string("ready at ") + (tls ? "https" : "http") + "://" + at.Text() + "/");
+  Log(LogLevel::kInfo,
+      std::string("ready at ") + (tls ? "https" : "http") + "://" + at.Text() + "/");
   int signal = 0;
   sigwait(&signals, &signal);
   Log(LogLevel::kInfo, "ending on signal " + std::to_string(signal));

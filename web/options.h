@@ -15,8 +15,8 @@ inline constexpr uint16_t kDefaultPort = 7480;
 
 struct Options {
   transport::Address listen;
-  wire::IdentityFiles tls;         // all empty: no TLS
-  std::vector<std::string> hosts;  // more names by which browsers may call it
+  wire::IdentityFiles tls;           // all empty: no TLS
+  std::vector<std::string> hosts;    // more names by which browsers may call it
   std::vector<std::string> control;  // paths of the daemon's control socket, the first that answers
 };
 

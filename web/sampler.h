@@ -21,9 +21,9 @@ class Sampler {
  public:
   using Reply = std::shared_ptr<const transport::InspectReply>;
   struct State {
-    Reply before, now;     // nullptr: not yet. `before` is of the same daemon, or nullptr
-    double answered = 0;   // when `now` came, seconds since 1970
-    std::string problem;   // why the last question got no answer
+    Reply before, now;    // nullptr: not yet. `before` is of the same daemon, or nullptr
+    double answered = 0;  // when `now` came, seconds since 1970
+    std::string problem;  // why the last question got no answer
   };
 
   explicit Sampler(const DaemonClient& daemon) : daemon_(daemon) {}

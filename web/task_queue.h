@@ -1,5 +1,5 @@
-// The threads that serve connections: a fixed number, and a bounded line before them. Who comes when
-// it is full waits in the kernel's.
+// The threads that serve connections: a fixed number, and a bounded line before them. Who comes
+// when it is full waits in the kernel's.
 #pragma once
 
 #include <httplib.h>

@@ -11,7 +11,8 @@ constexpr size_t kMaxAnswers = 256;
 
 template <class List, class Keep>
 void KeepOnly(List* list, Keep keep) {
-  auto rest = std::remove_if(list->begin(), list->end(), [&](const auto& one) { return !keep(one); });
+  auto rest =
+      std::remove_if(list->begin(), list->end(), [&](const auto& one) { return !keep(one); });
   list->erase(rest, list->end());
 }
 
@@ -48,14 +49,14 @@ Viewers::Verdict Viewers::Find(const std::string& chain, Viewer* viewer, std::st
     if (!daemon_.Ask(std::move(request), &reply, sentence)) return Verdict::kUnanswered;
     who = reply.who();
     base::MutexLock lock(mutex_);
-    std::erase_if(answers_, [](const auto& one) {
-      return steady_clock::now() >= one.second.time + kGood;
-    });
+    std::erase_if(answers_,
+                  [](const auto& one) { return steady_clock::now() >= one.second.time + kGood; });
     if (answers_.size() < kMaxAnswers) answers_[chain] = {steady_clock::now(), who};
   }
   *sentence = who.refusal();
   // Nothing that is not said is a right.
-  if (who.refusal().empty() && who.tenant().empty()) *sentence = "longwired knows no tenant of this certificate";
+  if (who.refusal().empty() && who.tenant().empty())
+    *sentence = "longwired knows no tenant of this certificate";
   if (!sentence->empty()) return Verdict::kRefused;
   *viewer = {who.identity(), who.tenant(), who.admin()};
   return Verdict::kKnown;

@@ -15,7 +15,7 @@ namespace longwire::web {
 struct Viewer {
   std::string identity;  // empty: without TLS
   std::string tenant;
-  bool admin = false;    // sees all tenants
+  bool admin = false;  // sees all tenants
 
   bool MaySee(const std::string& other) const {
     return admin || (!tenant.empty() && tenant == other);

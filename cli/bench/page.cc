@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <sstream>
 
-#include "cli/html_text.h"
+#include "cli/pictures/html_text.h"
 
 namespace longwire::cli {
 namespace {

@@ -1,5 +1,5 @@
-// Figures of remote against local as one HTML page that needs nothing else: a picture and a table for
-// each group.
+// Figures of remote against local as one HTML page that needs nothing else: a picture and a table
+// for each group.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@
 namespace longwire::cli {
 
 struct BenchRow {
-  std::string name, unit;  // a unit that ends in "/s" is a rate: more is better
+  std::string name, unit;                // a unit that ends in "/s" is a rate: more is better
   std::optional<double> native, remote;  // medians
   std::optional<double> native_worst, remote_worst;
 };

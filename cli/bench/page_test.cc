@@ -9,7 +9,9 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-BenchGroup Group(std::vector<BenchRow> rows) { return {"calls", {"a host, a date"}, std::move(rows)}; }
+BenchGroup Group(std::vector<BenchRow> rows) {
+  return {"calls", {"a host, a date"}, std::move(rows)};
+}
 
 TEST(TimesAsLongTest, TimesAndRates) {
   EXPECT_DOUBLE_EQ(*TimesAsLong({"launch", "us", 3, 6, {}, {}}), 2);

@@ -1,7 +1,8 @@
 // The daemon's control socket, for the administrators of its host: root, the daemon's own user, and
 // the members of the group that the key admin_group names; those of watch_group may see what they
-// see, and change nothing. The kernel says who connects. Unlike a signal it answers: systemctl reload fails with the reasons when a configuration is refused.
-// access/control_client.h has the other end and what is said.
+// see, and change nothing. The kernel says who connects. Unlike a signal it answers: systemctl
+// reload fails with the reasons when a configuration is refused. access/control_client.h has the
+// other end and what is said.
 #pragma once
 
 #include <sys/types.h>

@@ -77,7 +77,6 @@ admission:
   waiting_memory: 64MiB
   log_lines_per_second: 10
 admin_group: longwire-admin
-watch_group: longwire-web
 walls: separate
 workers:
   first_uid: 1900000000
@@ -88,6 +87,7 @@ usage:
   file: none
   size: 64MiB
 metrics_per_session: false
+watch_group: longwire-web
 )");
 }
 

@@ -16,10 +16,10 @@ import server
 OTHER_USER = 65534
 CONTROL_CLIENT = r"""
 import socket, sys
-door = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-door.connect(sys.argv[1])
-door.send(bytes.fromhex(sys.argv[2]))
-print(repr(door.recv(1 << 17)))
+control = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+control.connect(sys.argv[1])
+control.send(bytes.fromhex(sys.argv[2]))
+print(repr(control.recv(1 << 17)))
 """
 
 

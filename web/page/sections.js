@@ -28,8 +28,8 @@ class Devices {
 class Tenants {
   table = new Table(table("tenants"), [
     { title: "Tenant", base: "name" }, { title: "Share" }, { title: "Due", base: "number" },
-    { title: "Sessions", base: "number" }, { title: "Waiting", base: "number" },
-    { title: "Memory", base: "number" }, { title: "Held back by", base: "name" }]);
+    { title: "Waiting", base: "number" }, { title: "Held back by", base: "name" },
+    { title: "Sessions", base: "number" }, { title: "Memory", base: "number" }]);
 
   show({ picture }) {
     this.table.show((picture?.tenants ?? []).map((one) => {
@@ -38,7 +38,7 @@ class Tenants {
       return {
         key: one.tenant,
         cells: [plain(one.tenant), bar(one.share_had, one.share_due, percent(one.share_had)),
-          percent(one.share_due), one.sessions, one.waiting, memory, this.held(one)],
+          percent(one.share_due), one.waiting, this.held(one), one.sessions, memory],
       };
     }), "There are no tenants.");
   }

@@ -1,4 +1,4 @@
-#include "cli/clock_text.h"
+#include "cli/pictures/clock_text.h"
 
 #include <cmath>
 #include <cstdio>

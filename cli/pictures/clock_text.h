@@ -5,7 +5,7 @@
 
 namespace longwire::cli {
 
-// Seconds between two marks of a span of so many: at most ten, at times that people like.
+// Seconds between two marks of a span in seconds: at most ten, at times that people like.
 double ClockStep(double span);
 // "20:15:03", with as many digits behind the point as the step needs. `time`: since 1970.
 std::string ClockText(double time, double step);

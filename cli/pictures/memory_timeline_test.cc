@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <regex>
 
-#include "cli/clock_text.h"
+#include "cli/pictures/clock_text.h"
 #include "cli/memory.h"
 
 namespace longwire::cli {
@@ -60,8 +60,8 @@ TEST_F(TimelineTest, EveryColourIsInTheLegend) {
   for (std::sregex_iterator one(svg.begin(), svg.end(), fill), end; one != end; ++one) {
     if ((*one)[1] != "#ffffff") EXPECT_THAT(legend, HasSubstr((*one)[1].str()));
   }
-  for (const char* words : {"session 7 of research", "idle: nobody", "not in use",
-                            "events of no session"}) {
+  for (const char* words :
+       {"session 7 of research", "idle: nobody", "not in use", "events of no session"}) {
     EXPECT_THAT(legend, HasSubstr(words));
   }
 }

@@ -1,4 +1,4 @@
-#include "cli/html_text.h"
+#include "cli/pictures/html_text.h"
 
 #include "cli/text.h"
 
