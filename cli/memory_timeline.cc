@@ -2,9 +2,9 @@
 #include <cmath>
 #include <cstdio>
 
+#include "cli/memory.h"
 #include "cli/pictures/clock_text.h"
 #include "cli/pictures/html_text.h"
-#include "cli/memory.h"
 #include "cli/text.h"
 
 namespace longwire::cli {

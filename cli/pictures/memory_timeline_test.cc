@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <regex>
 
-#include "cli/pictures/clock_text.h"
 #include "cli/memory.h"
+#include "cli/pictures/clock_text.h"
 
 namespace longwire::cli {
 namespace {

@@ -70,7 +70,7 @@ export class Site {
   }
 }
 
-export const WIDE = { width: 1240, height: 800 };
+export const WIDE = { width: 1440, height: 680 };
 export const NARROW = { width: 390, height: 844 };
 
 export async function openBrowser() {

@@ -25,7 +25,7 @@ await empty.close();
 
 const busy = await Site.open({ devices: 4, sessions: 40 });
 await new Promise((resolve) => setTimeout(resolve, 1000 * SECONDS));
-const tall = { size: { width: WIDE.width, height: 960 } };
+const tall = { size: { width: WIDE.width, height: 760 } };
 const minute = async (page) => {
   await page.evaluate(() => document.querySelector('[data-span="60"]').click());
   await new Promise((resolve) => setTimeout(resolve, 2500));

@@ -108,7 +108,7 @@ export class Memory {
     const columns = Math.min(300, end - begin);
     const data = await this.fetchJson(
       `api/memory?device=${this.device.value}&begin=${begin}&end=${end}&columns=${columns}`);
-    if (number !== this.asked || !data) return;
+    if (number !== this.asked || !data || this.from) return; // a drag is not disturbed
     Object.assign(this, { data, shownBegin: begin, shownEnd: end });
     this.draw();
   }
