@@ -82,7 +82,10 @@ class Drawing {
   // Marks of the clock below the areas.
   void DrawClock() {
     const double step = ClockStep(end_ - begin_);
-    for (double at = std::ceil(begin_ / step) * step; at <= end_; at += step) {
+    const double first = std::ceil(begin_ / step) * step;
+    const int count = static_cast<int>(std::floor((end_ - first) / step + 1e-6)) + 1;
+    for (int i = 0; i < count; ++i) {
+      const double at = first + i * step;
       svg_ += "<line class=\"clock\" x1=\"" + Number(X(at)) + "\" x2=\"" + Number(X(at)) +
               "\" y1=\"" + Number(top_) + "\" y2=\"" + Number(top_ + kAreaHeight + 4) +
               "\" stroke=\"#999\" stroke-opacity=\"0.5\"/>\n";

@@ -203,7 +203,7 @@ void HttpServer::AddRoutes() {
     }
   });
   server_->set_exception_handler(
-      [](const Request&, Response& response, std::exception_ptr /*problem*/) {
+      [](const Request&, Response& response, const std::exception_ptr& /*problem*/) {
         Refuse(500, "longwire-web ran out of memory or has a fault; see its log", response);
       });
 }

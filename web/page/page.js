@@ -68,6 +68,7 @@ async function look() {
   find("versions").textContent = `longwire-web ${answer.version} keeps an hour of seconds; this page changes nothing.` +
     (who ? ` You are ${plain(who)} of ${plain(answer.viewer.tenant)}.` : "");
   document.documentElement.dataset.ready = "yes";
+  document.documentElement.dataset.after ??= Math.round(performance.now()); // milliseconds
   await memory.show(answer);
 }
 
