@@ -161,7 +161,7 @@ class Drawing {
   void DrawLegend() {
     for (const auto& [session, name] : history_.names) LegendRow(Colour(session), name);
     const bool idle = std::ranges::any_of(history_.samples, &MemoryHistory::Sample::idle);
-    if (idle) LegendRow(kIdleColour, "idle: nobody's, kept for the next session");
+    if (idle) LegendRow(kIdleColour, "idle: of no session, kept for the next one");
     LegendRow(kFreeColour, "not in use, or of sessions that you may not see");
     const bool others = std::ranges::any_of(history_.events, [&](const auto& event) {
       return !history_.names.contains(event.session());

@@ -61,7 +61,7 @@ TEST_F(TimelineTest, EveryColourIsInTheLegend) {
     if ((*one)[1] != "#ffffff") EXPECT_THAT(legend, HasSubstr((*one)[1].str()));
   }
   for (const char* words :
-       {"session 7 of research", "idle: nobody", "not in use", "events of no session"}) {
+       {"session 7 of research", "idle: of no session", "not in use", "events of no session"}) {
     EXPECT_THAT(legend, HasSubstr(words));
   }
 }
