@@ -52,6 +52,11 @@ inline constexpr LockRank kLogLimits{560, "transport::LineLimits::mutex_"};
 // longwire.
 inline constexpr LockRank kTopFetcher{580, "cli::top::Fetcher::mutex_"};
 
+// longwire-web.
+inline constexpr LockRank kWebTasks{585, "web::BoundedQueue::mutex_"};
+inline constexpr LockRank kWebSampler{590, "web::Sampler::mutex_"};
+inline constexpr LockRank kWebViewers{595, "web::Viewers::mutex_"};
+
 // longwire-keeper.
 inline constexpr LockRank kJobThread{600, "keeper::JobThread::mutex_"};
 

@@ -1,8 +1,10 @@
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
-#include <ctime>
 
 #include "cli/memory.h"
+#include "cli/pictures/clock_text.h"
+#include "cli/pictures/html_text.h"
 #include "cli/text.h"
 
 namespace longwire::cli {
@@ -12,6 +14,9 @@ constexpr double kWidth = 960, kLeft = 90, kAreaHeight = 160, kLane = 14, kGap =
 constexpr const char* kColours[] = {"#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#76b7b2",
                                     "#edc948", "#b07aa1", "#9c755f", "#86bcb6", "#d37295"};
 constexpr const char* kIdleColour = "#d0d0d0";
+constexpr const char* kOthersColour = "#555";
+constexpr const char* kFreeColour = "#f7f7f7";
+constexpr size_t kLongestName = 130;  // characters of a legend's row that fit
 // A row of ticks for each kind of event that came.
 constexpr const char* kKinds[] = {"lease",  "return", "map",     "unmap",    "remap",
                                   "ask",    "drain",  "unused",  "swap-out", "swap-in",
@@ -23,35 +28,15 @@ std::string Number(double value) {
   return text;
 }
 
-std::string Escaped(const std::string& text) {
-  std::string safe;
-  for (char c : Printable(text)) {
-    if (c == '<')
-      safe += "&lt;";
-    else if (c == '>')
-      safe += "&gt;";
-    else if (c == '&')
-      safe += "&amp;";
-    else if (c == '"')
-      safe += "&quot;";
-    else
-      safe += c;
-  }
-  return safe;
+// At most `size` bytes, and no part of a character.
+std::string Beginning(const std::string& text, size_t size) {
+  while (size > 0 && (static_cast<unsigned char>(text[size]) & 0xC0) == 0x80) --size;
+  return text.substr(0, size);
 }
 
 std::string Text(double x, double y, const std::string& words, const char* anchor = "start") {
   return "<text x=\"" + Number(x) + "\" y=\"" + Number(y) + "\" text-anchor=\"" + anchor + "\">" +
-         Escaped(words) + "</text>\n";
-}
-
-// Of this host's zone, which it names.
-std::string ClockTime(double since_1970) {
-  const auto seconds = static_cast<std::time_t>(since_1970);
-  std::tm parts{};
-  char text[64];
-  if (localtime_r(&seconds, &parts) == nullptr) return "";
-  return {text, std::strftime(text, sizeof(text), "%H:%M:%S %Z", &parts)};
+         HtmlText(words) + "</text>\n";
 }
 
 // Draws one device from `top` down.
@@ -64,15 +49,15 @@ class Drawing {
   }
 
   std::string Draw() {
-    svg_ += Text(0, top_ + 12, history_.title);
+    svg_ += Text(0, top_ + 12,
+                 history_.title + "  " + DayText(begin_) + ", " + ClockText(begin_, 1) + " to " +
+                     ClockText(end_, 1) + " " + ZoneText(begin_));
     top_ += kGap;
     DrawAreas();
     svg_ += Text(kLeft - 6, top_ + 10, BytesText(history_.total), "end");
     svg_ += Text(kLeft - 6, top_ + kAreaHeight, "0", "end");
     bottom_ = top_ + kAreaHeight + kGap;
-    svg_ += Text(kLeft, bottom_ - 8, ClockTime(begin_));
-    svg_ += Text((kLeft + kWidth) / 2, bottom_ - 8, Number(end_ - begin_) + " s", "middle");
-    svg_ += Text(kWidth, bottom_ - 8, ClockTime(end_), "end");
+    DrawClock();
     DrawEvents();
     DrawLegend();
     return svg_;
@@ -92,6 +77,22 @@ class Drawing {
   const char* Colour(uint64_t session) const {
     auto place = std::distance(history_.names.begin(), history_.names.find(session));
     return kColours[static_cast<size_t>(place) % std::size(kColours)];
+  }
+
+  // Marks of the clock below the areas.
+  void DrawClock() {
+    const double step = ClockStep(end_ - begin_);
+    const double first = std::ceil(begin_ / step) * step;
+    const int count = static_cast<int>(std::floor((end_ - first) / step + 1e-6)) + 1;
+    for (int i = 0; i < count; ++i) {
+      const double at = first + i * step;
+      svg_ += "<line class=\"clock\" x1=\"" + Number(X(at)) + "\" x2=\"" + Number(X(at)) +
+              "\" y1=\"" + Number(top_) + "\" y2=\"" + Number(top_ + kAreaHeight + 4) +
+              "\" stroke=\"#999\" stroke-opacity=\"0.5\"/>\n";
+      const bool last = X(at) > kWidth - 30;
+      svg_ +=
+          Text(last ? kWidth : X(at), bottom_ - 8, ClockText(at, step), last ? "end" : "middle");
+    }
   }
 
   // Session upon session, then what nobody has.
@@ -114,11 +115,11 @@ class Drawing {
       }
       if (most == 0) return;
       svg_ += "<polygon fill=\"" + std::string(colour) + "\" points=\"" + up + down + "\"><title>" +
-              Escaped(name) + ", at most " + BytesText(most) + "</title></polygon>\n";
+              HtmlText(name) + ", at most " + BytesText(most) + "</title></polygon>\n";
     };
     svg_ += "<rect x=\"" + Number(kLeft) + "\" y=\"" + Number(top_) + "\" width=\"" +
-            Number(kWidth - kLeft) + "\" height=\"" + Number(kAreaHeight) +
-            "\" fill=\"#f7f7f7\" stroke=\"#999\"/>\n";
+            Number(kWidth - kLeft) + "\" height=\"" + Number(kAreaHeight) + "\" fill=\"" +
+            kFreeColour + "\" stroke=\"#999\"/>\n";
     for (const auto& [session, name] : history_.names) {
       area(Colour(session), name, [id = session](const MemoryHistory::Sample& sample) {
         auto found = sample.leased.find(id);
@@ -135,11 +136,10 @@ class Drawing {
         if (event.kind() != kind) continue;
         any = true;
         const char* colour =
-            history_.names.contains(event.session()) ? Colour(event.session()) : "#555";
+            history_.names.contains(event.session()) ? Colour(event.session()) : kOthersColour;
         svg_ += "<rect x=\"" + Number(X(event.seconds()) - 1) + "\" y=\"" + Number(bottom_) +
                 "\" width=\"2\" height=\"10\" fill=\"" + colour + "\"><title>" +
-                Number(1e3 * (event.seconds() - begin_)) + " ms: " + kind + " " +
-                BytesText(event.bytes()) +
+                ClockText(event.seconds(), 0.001) + ": " + kind + " " + BytesText(event.bytes()) +
                 (event.session() != 0 ? ", session " + std::to_string(event.session()) : "") +
                 "</title></rect>\n";
       }
@@ -149,17 +149,25 @@ class Drawing {
     }
   }
 
-  void DrawLegend() {
-    for (const auto& [session, name] : history_.names) Explain(Colour(session), name);
-    Explain(kIdleColour, "idle: of no session, kept for the next one");
-    bottom_ += kGap;
+  void LegendRow(const char* colour, const std::string& name) {
+    svg_ += "<rect x=\"" + Number(kLeft) + "\" y=\"" + Number(bottom_ + 4) +
+            "\" width=\"10\" height=\"10\" fill=\"" + colour + "\" stroke=\"#999\"/>\n";
+    const bool fits = name.size() <= kLongestName;
+    svg_ += Text(kLeft + 16, bottom_ + 13, fits ? name : Beginning(name, kLongestName) + "…");
+    bottom_ += kLane;
   }
 
-  void Explain(const std::string& colour, const std::string& name) {
-    svg_ += "<rect x=\"" + Number(kLeft) + "\" y=\"" + Number(bottom_ + 4) +
-            "\" width=\"10\" height=\"10\" fill=\"" + colour + "\"/>\n";
-    svg_ += Text(kLeft + 16, bottom_ + 13, name);
-    bottom_ += kLane;
+  // Every colour that is there.
+  void DrawLegend() {
+    for (const auto& [session, name] : history_.names) LegendRow(Colour(session), name);
+    const bool idle = std::ranges::any_of(history_.samples, &MemoryHistory::Sample::idle);
+    if (idle) LegendRow(kIdleColour, "idle: of no session, kept for the next one");
+    LegendRow(kFreeColour, "not in use, or of sessions that you may not see");
+    const bool others = std::ranges::any_of(history_.events, [&](const auto& event) {
+      return !history_.names.contains(event.session());
+    });
+    if (others) LegendRow(kOthersColour, "events of no session, or of one that you may not see");
+    bottom_ += kGap;
   }
 
   const MemoryHistory& history_;
@@ -179,13 +187,15 @@ std::string MemoryTimeline(const std::vector<MemoryHistory>& devices, bool html)
     body += drawing.Draw();
     top = drawing.bottom();
   }
-  // As wide as what shows it.
+  // As wide as there is room, like the window in which it is opened.
   std::string svg = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"100%\" viewBox=\"0 0 " +
                     Number(kWidth + 20) + " " + Number(top) +
-                    "\" font-family=\"sans-serif\" font-size=\"11\">\n" + body + "</svg>\n";
+                    "\" font-family=\"sans-serif\" font-size=\"11\">\n"
+                    "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n" +
+                    body + "</svg>\n";
   if (!html) return svg;
-  return "<!DOCTYPE html>\n<html><head><meta charset=\"utf-8\"><title>Device "
-         "memory</title></head>\n"
+  return "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta "
+         "name=\"viewport\" content=\"width=device-width\"><title>Device memory</title></head>\n"
          "<body>\n" +
          svg + "</body></html>\n";
 }

@@ -7,15 +7,19 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <optional>
 #include <sstream>
 
+#include "base/reason.h"
 #include "cli/bench/facts.h"
+#include "cli/bench/page.h"
 #include "cli/connect.h"
 #include "cli/text.h"
 #include "server/daemon/settings/paths.h"
+#include "wire/descriptors.h"
 #include "wire/number.h"
 
 namespace longwire::cli {
@@ -46,11 +50,13 @@ const std::vector<Program>& Programs() {
 }
 
 constexpr int kMaxRounds = 1000;
+constexpr const char* kNoGpu = "This host has no GPU of its own to compare with.";
 
 struct Request {
   std::string server;
   int rounds = 5;
   bool json = false;
+  std::string html;  // a file
   std::vector<std::string> groups;
 };
 
@@ -160,6 +166,38 @@ void PrintJson(const BenchFacts& facts, const std::vector<Figure>& figures) {
   std::printf("]}\n");
 }
 
+std::string PageOf(const BenchFacts& facts, const std::vector<Figure>& figures, bool native) {
+  BenchGroup group;
+  group.title = "remote against local";
+  std::istringstream lines(TextOf(facts));
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.empty()) group.facts.push_back(line);
+  }
+  if (!native) group.facts.emplace_back(kNoGpu);
+  for (const Figure& figure : figures) {
+    group.rows.push_back({figure.name, figure.unit, Median(figure.native), Median(figure.remote),
+                          Worst(figure, figure.native), Worst(figure, figure.remote)});
+  }
+  return BenchPage("longwire bench, " + facts.server, {group});
+}
+
+// Before anything is measured.
+bool CanWrite(const std::string& path) {
+  if (path.empty() || wire::OpenFile(path.c_str(), O_WRONLY | O_CREAT, 0666).valid()) return true;
+  std::fprintf(stderr, "longwire bench: cannot write %s: %s\n", path.c_str(),
+               base::Reason(errno).c_str());
+  return false;
+}
+
+bool WritePage(const std::string& path, const std::string& page) {
+  std::ofstream file(path);
+  file << page;
+  if (file.flush()) return true;
+  std::fprintf(stderr, "longwire bench: cannot write %s: %s\n", path.c_str(),
+               base::Reason(errno).c_str());
+  return false;
+}
+
 // The figures of one side after the other, over all rounds.
 class Bencher {
  public:
@@ -221,12 +259,17 @@ int Bench(const CLI::App& command, Request request) {
   // The native side may find our library by the user's own settings, but must not find a server:
   // empty wins over the file client.conf.
   setenv("LONGWIRE_SERVER", "", 1);
+  if (!CanWrite(request.html)) return 1;
   Bencher bencher(request);
   if (!bencher.Run()) return 1;
+  if (!request.html.empty() &&
+      !WritePage(request.html, PageOf(facts, bencher.figures(), bencher.native_works()))) {
+    return 1;
+  }
   if (!request.json) std::fputs(TextOf(facts).c_str(), stdout);
   request.json ? PrintJson(facts, bencher.figures()) : PrintTable(bencher.figures());
   if (!bencher.native_works() && !request.json) {
-    std::puts("\nThis host has no GPU of its own to compare with.");
+    std::printf("\n%s\n", kNoGpu);
   }
   return 0;
 }
@@ -244,6 +287,10 @@ void AddBench(CommandLine& line) {
   AddNumber(command, "--rounds", 1, kMaxRounds, &request->rounds,
             "times that each program runs on either side (default 5)");
   command.add_flag("--json", request->json, "the figures for programs");
+  command
+      .add_option("--html", request->html,
+                  "write a page with pictures of the figures, too; it needs no other file")
+      ->type_name("FILE");
   AddConnection(command, Reach::kNetworkAndLocal);
   command.footer(kFooter);
 }

@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 SERVICES = ("longwired", "longwire-warden", "longwire-keeper", "longwire-worker",
-            "longwire-signer")
+            "longwire-signer", "longwire-web")
 SHELLS = {"bash": "longwire", "zsh": "_longwire", "fish": "longwire.fish"}
 
 

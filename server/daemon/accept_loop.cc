@@ -102,7 +102,7 @@ transport::TlsMaterial AcceptLoop::Material() const {
 }
 
 std::string AcceptLoop::RefusalToRead(const std::string& chain, const std::string& address) {
-  Peer peer = PeerWith(chain, address, table_.config());
+  Peer peer = daemon::HolderOf(chain, address, table_.config());
   if (!peer.refused()) {
     peer.refusal = Distrust(chain);
     if (peer.refusal.empty() && !peer.SeesAll()) {
@@ -117,6 +117,21 @@ Peer AcceptLoop::PeerOf(const grpc::ServerContext& context) {
   Peer peer = daemon::PeerOf(context, table_.config());
   if (peer.refused() || peer.proof.certificates.empty()) return peer;
   peer.refusal = Distrust(peer.proof.certificates);
+  if (!peer.refusal.empty()) peer.tenant = nullptr;
+  return peer;
+}
+
+Peer AcceptLoop::HolderOf(const std::string& chain) {
+  Peer peer = daemon::HolderOf(chain, "this host", table_.config());
+  if (peer.refused()) return peer;
+  if (tls_ == nullptr) {
+    peer.refusal = "longwired has no TLS, so it knows no certificates; give it tls:";
+  } else if (!tls_->HasSigned(chain)) {
+    peer.refusal = "the certificate of '" + peer.identity +
+                   "' is of an authority that longwired does not trust";
+  } else {
+    peer.refusal = revocations_.Refusal(chain);
+  }
   if (!peer.refusal.empty()) peer.tenant = nullptr;
   return peer;
 }

@@ -50,6 +50,9 @@ class AcceptLoop {
   transport::TlsMaterial Material() const;
   // Why who showed a chain (PEM) may not read what an administrator sees; empty if it may.
   std::string RefusalToRead(const std::string& chain, const std::string& address);
+  // The holder of a certificate chain (PEM) that another process of this host has seen proof of. As
+  // PeerOf; here the authority is looked at, too, which TLS does for connections.
+  Peer HolderOf(const std::string& chain);
   // When the server's certificate expires; none without TLS.
   std::optional<std::time_t> CertificateExpires() const;
   // The caller, by the configuration and certificates that are in force now.

@@ -30,6 +30,9 @@ constexpr mode_t kForKnown = 0666;  // the credentials alone decide
 constexpr size_t kMaxGroups = 65536;
 constexpr const char* kNotAllowed =
     "only root, the user that longwired runs as and members of its admin_group may administer it";
+constexpr const char* kMayOnlyLook =
+    "members of the watch_group may only look; root, the user that longwired runs as and members "
+    "of its admin_group may administer it\n";
 
 std::string_view TextOf(const wire::Message& message) {
   return {reinterpret_cast<const char*>(message.bytes.data()), message.bytes.size()};
@@ -59,9 +62,20 @@ bool IsMember(int socket, gid_t group) {
   return std::ranges::count(groups, group) != 0;
 }
 
+std::optional<gid_t> FindGroup(const std::string& name) {
+  struct group entry {};
+  struct group* found = nullptr;
+  std::vector<char> text(64 << 10);
+  if (name.empty() || getgrnam_r(name.c_str(), &entry, text.data(), text.size(), &found) != 0 ||
+      found == nullptr) {
+    return std::nullopt;
+  }
+  return found->gr_gid;
+}
+
 }  // namespace
 
-bool Control::Start(const std::string& path, std::string* sentence, const std::string& group) {
+bool Control::Start(const std::string& path, std::string* sentence, const Groups& groups) {
   if (!PrepareFolderOf(path, sentence)) return false;
   if (wire::ConnectLocal(path).valid()) {
     *sentence = "another longwired answers at " + path;
@@ -73,30 +87,27 @@ bool Control::Start(const std::string& path, std::string* sentence, const std::s
     *sentence = "cannot listen at " + path + ": " + base::Reason(errno);
     return false;
   }
-  OpenToGroup(group);
+  OpenTo(groups);
   thread_ = std::thread([this] { Loop(); });
   return true;
 }
 
-void Control::OpenToGroup(const std::string& group) {
-  struct group entry {};
-  struct group* found = nullptr;
-  std::vector<char> text(64 << 10);
-  if (group.empty() || getgrnam_r(group.c_str(), &entry, text.data(), text.size(), &found) != 0 ||
-      found == nullptr) {
-    return;
-  }
-  group_ = found->gr_gid;
-  // Only root and a member may give the file to the group.
-  bool given = chown(path_.c_str(), static_cast<uid_t>(-1), *group_) == 0;
+void Control::OpenTo(const Groups& groups) {
+  admin_group_ = FindGroup(groups.admin);
+  watch_group_ = FindGroup(groups.watch);
+  if (!admin_group_ && !watch_group_) return;
+  // Only root and a member may give the file to a group, and it can have one.
+  bool given = !watch_group_ && chown(path_.c_str(), static_cast<uid_t>(-1), *admin_group_) == 0;
   if (chmod(path_.c_str(), given ? kForGroup : kForKnown) == 0) return;
-  Log(LogLevel::kWarning,
-      "the group " + group + " cannot use " + path_ + ": " + base::Reason(errno));
+  Log(LogLevel::kWarning, "no group can use " + path_ + ": " + base::Reason(errno));
 }
 
-bool Control::IsAllowed(int socket, const wire::Credentials& peer) const {
-  if (wire::UidIsAllowed(peer.uid, geteuid())) return true;
-  return group_ && (peer.gid == *group_ || IsMember(socket, *group_));
+Control::Right Control::RightOf(int socket, const wire::Credentials& peer) const {
+  auto in = [&](const std::optional<gid_t>& group) {
+    return group && (peer.gid == *group || IsMember(socket, *group));
+  };
+  if (wire::UidIsAllowed(peer.uid, geteuid()) || in(admin_group_)) return Right::kAdminister;
+  return in(watch_group_) ? Right::kWatch : Right::kNone;
 }
 
 void Control::Loop() {
@@ -111,8 +122,9 @@ void Control::Loop() {
     auto peer = wire::PeerCredentials(socket.get());
     if (!peer) continue;
     const std::string who = "uid " + std::to_string(peer->uid) + " at the control socket";
-    if (IsAllowed(socket.get(), *peer)) {
-      Serve(socket, who);
+    const Right right = RightOf(socket.get(), *peer);
+    if (right != Right::kNone) {
+      Serve(socket, {who, right == Right::kAdminister});
     } else {
       // Before anything is read: nobody else can keep the thread.
       Log(LogLevel::kWarning, {.peer = who}, "administration by " + who + " was refused");
@@ -121,18 +133,20 @@ void Control::Loop() {
   }
 }
 
-void Control::Serve(const wire::Descriptor& socket, const std::string& who) {
+void Control::Serve(const wire::Descriptor& socket, const Caller& caller) {
   auto request = wire::ReceiveMessage(socket.get(), kRequestPatience);
   if (!request) return;
   std::string_view text = TextOf(*request);
-  if (text == kReloadWord) {
+  if (text == kReloadWord && !caller.administers) {
+    Send(socket.get(), std::string(kRefusedWord) + kMayOnlyLook);
+  } else if (text == kReloadWord) {
     Reloader::Outcome outcome = reload_("longwired --reload");
     std::string answer(outcome.done ? kDoneWord : kRefusedWord);
     for (const std::string& sentence : outcome.sentences) answer += sentence + "\n";
     answer.resize(std::min(answer.size(), wire::kMaxMessageBytes));
     Send(socket.get(), answer);
   } else if (answer_ && text.starts_with(kCallWord)) {
-    SendReply(socket.get(), answer_(who, text.substr(kCallWord.size())));
+    SendReply(socket.get(), answer_(caller, text.substr(kCallWord.size())));
   }
 }
 

@@ -135,9 +135,22 @@ bool ListensAt(const config::Config& config, uint32_t port) {
                              [&](const transport::Address& one) { return one.port == port; });
 }
 
-// Who comes to the control socket may administer.
-std::string AnswerControl(const std::string& who, std::string_view encoded, Admin& admin,
-                          SessionTable& table) {
+transport::WhoReply Who(AcceptLoop& accept, const transport::WhoRequest& request) {
+  transport::WhoReply reply;
+  const Peer peer = accept.HolderOf(request.certificates());
+  reply.set_identity(peer.identity);
+  if (peer.refused()) {
+    reply.set_refusal(peer.refusal);
+    return reply;
+  }
+  reply.set_tenant(peer.tenant->name());
+  reply.set_admin(peer.SeesAll());
+  return reply;
+}
+
+std::string AnswerControl(const Control::Caller& caller, std::string_view encoded, Admin& admin,
+                          AcceptLoop& accept) {
+  SessionTable& table = accept.table();
   transport::ControlRequest request;
   transport::ControlReply reply;
   bool read = request.ParseFromArray(encoded.data(), static_cast<int>(encoded.size()));
@@ -145,8 +158,12 @@ std::string AnswerControl(const std::string& who, std::string_view encoded, Admi
     reply.set_another_daemon(true);
   } else if (request.has_inspect()) {
     *reply.mutable_inspect() = InspectAll(table, request.inspect());
+  } else if (request.has_who()) {
+    *reply.mutable_who() = Who(accept, request.who());
+  } else if (request.has_admin() && !caller.administers) {
+    reply.set_refusal("members of the watch_group may only look");
   } else if (request.has_admin()) {
-    *reply.mutable_admin() = admin.Execute(who, request.admin());
+    *reply.mutable_admin() = admin.Execute(caller.name, request.admin());
   } else {
     reply.set_refusal("this longwired (" LONGWIRE_VERSION
                       ") does not know what it is asked for; upgrade it");
@@ -156,7 +173,8 @@ std::string AnswerControl(const std::string& who, std::string_view encoded, Admi
 
 void StartControl(Control& control, const config::Config& config) {
   std::string sentence;
-  if (control.Start(ControlPath(), &sentence, config.admin_group())) return;
+  const Control::Groups groups{config.admin_group(), config.watch_group()};
+  if (control.Start(ControlPath(), &sentence, groups)) return;
   Log(LogLevel::kWarning, sentence + "; longwired --reload does not reach this one, SIGHUP does");
 }
 
@@ -232,8 +250,8 @@ int Serve(config::LiveConfig& live, Reloader& reloader, const sigset_t& signals)
               removals);
   accept.set_admin(&admin);
   Control control([&](const std::string& who) { return ReloadFor(who, reloader, notifier); },
-                  [&](const std::string& who, std::string_view request) {
-                    return AnswerControl(who, request, admin, table);
+                  [&](const Control::Caller& caller, std::string_view request) {
+                    return AnswerControl(caller, request, admin, accept);
                   });
   StartControl(control, *first);
   Log(LogLevel::kInfo, "ready, version " LONGWIRE_VERSION);

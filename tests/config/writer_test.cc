@@ -88,6 +88,7 @@ usage:
   file: none
   size: 64MiB
 metrics_per_session: false
+watch_group: longwire-web
 )");
 }
 

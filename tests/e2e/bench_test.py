@@ -1,7 +1,9 @@
 """longwire bench: the same rows in both forms, an honest native column, and clear refusals."""
 import json
+import re
 import subprocess
 import unittest
+import xml.etree.ElementTree
 
 import server
 
@@ -107,6 +109,21 @@ class BenchTest(unittest.TestCase):
                                LONGWIRE_SERVER=self.longwire.address)
         self.assertEqual([("start_to_first_result", None)],
                          [(row["name"], row["native"]) for row in figures])
+
+    def test_a_page_of_the_same_figures(self):
+        page = self.longwire.runtime / "bench.html"
+        figures = {row["name"]: row["remote"] for row in
+                   self.figures("--rounds", "1", "--html", page, "start", "calls")}
+        text = page.read_text()
+        for words in (self.longwire.address, "Software device", "say nothing about a GPU", NO_GPU):
+            self.assertIn(words, text)
+        svg = text[text.index("<svg"):text.index("</svg>") + len("</svg>")]
+        texts = [one.text for one in xml.etree.ElementTree.fromstring(svg).iter("text")]
+        self.assertEqual(list(figures), [one for one in texts if one in figures])
+        for name, row in re.findall(r'<tr><th scope="row">(\w+)</th>(.*)</tr>', text):
+            shown = float(re.findall("<td>([^<]*)</td>", row)[2])
+            self.assertAlmostEqual(figures[name], shown, delta=0.006 * max(1, figures[name]))
+        self.refused(1, "cannot write /nowhere/x.html", "--html", "/nowhere/x.html", "start")
 
     def test_bad_input_is_refused_with_a_sentence(self):
         self.refused(2, "no server; give --server HOST:PORT or set LONGWIRE_SERVER", to="")

@@ -158,8 +158,8 @@ class SightTest(Sessions):
                 self.assertIn(f">{kind}</text>", text, out)
             self.assertIn("of second: ", text)
             self.assertIn("idle: of no session, kept for the next one", text)
-            self.assertEqual(2, len(re.findall(r">\d\d:\d\d:\d\d [A-Z]+</text>", text)),
-                             "clock times")
+            self.assertGreaterEqual(len(re.findall(r">\d\d:\d\d:\d\d</text>", text)), 2,
+                                    "clock times")
             self.assertIn('width="100%" viewBox="0 0 980.0 ', text)
             svg = text[text.index("<svg"):text.index("</svg>") + len("</svg>")]
             xml.etree.ElementTree.fromstring(svg)

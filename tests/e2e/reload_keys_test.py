@@ -24,7 +24,7 @@ AT_START = {
     "warden": "/nonexistent/warden", "warm_workers": 3, "devices": [{"device": 0}],
     "software_device.count": 3, "software_device.memory": "64MiB", "metrics": "127.0.0.1:1",
     "metrics_tls": "127.0.0.1:1",
-    "admin_group": "games",
+    "admin_group": "games", "watch_group": "games",
     "module_cache.directory": "/nonexistent/modules", "module_cache.size": "1GiB",
     "module_cache.tenant_size": "1GiB", "module_cache.tenant_images": 100,
     "module_cache.compiled": "/nonexistent/compiled", "walls": "shared_uid",

@@ -7,7 +7,8 @@ import subprocess
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-MOST = {"longwired": 1.5, "longwire-warden": 2.0, "longwire-starter": 4.0, "longwire-signer": 2.0}
+MOST = {"longwired": 1.5, "longwire-warden": 2.0, "longwire-starter": 4.0, "longwire-signer": 2.0,
+        "longwire-web": 2.0}
 STARTERS_LINES = 300
 
 

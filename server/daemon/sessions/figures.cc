@@ -136,6 +136,14 @@ void AddIdentities(SessionTable& table, transport::InspectReply* reply) {
   }
 }
 
+void AddLatencies(SessionTable& table, transport::InspectReply* reply) {
+  const OpeningTimes::Figures times = table.opening_times().Get();
+  transport::Latency* latency = reply->add_latencies();
+  latency->set_name("session opening");
+  latency->mutable_bounds()->Add(OpeningTimes::kBounds.begin(), OpeningTimes::kBounds.end());
+  latency->mutable_counts()->Add(times.counts.begin(), times.counts.end());
+}
+
 // Also of the tenant of those whom no tenant lists, if there are none.
 void AddUnsetLimits(SessionTable& table, const Peer& peer, transport::InspectReply* reply) {
   config::LiveConfig::Snapshot config = table.config();
@@ -184,6 +192,7 @@ void AddFigures(SessionTable& table, const warden::Stats* stats, const Peer& pee
   if (!peer.SeesAll()) return;
   AddCalls(table.scheduling(), reply);
   AddIdentities(table, reply);
+  AddLatencies(table, reply);
 }
 
 }  // namespace longwire::daemon

@@ -88,19 +88,15 @@ Peer PeerOf(const grpc::ServerContext& context, const config::LiveConfig::Snapsh
   std::vector<grpc::string_ref> pem;
   std::shared_ptr<const grpc::AuthContext> proof = context.auth_context();
   if (proof != nullptr) pem = proof->FindPropertyValues(GRPC_X509_PEM_CERT_PROPERTY_NAME);
-  if (!pem.empty()) {
-    if (!TakeCertificate({pem.front().data(), pem.front().size()}, &peer)) return peer;
-    peer.proof.certificates = CertificatesOf(context);
-  } else {
-    std::string problem;
-    auto address = transport::ParseAddress(peer.address, &problem);
-    if (address && transport::IsLoopback(*address)) peer.identity = kLoopbackIdentity;
-  }
+  if (!pem.empty()) return HolderOf(CertificatesOf(context), peer.address, config);
+  std::string problem;
+  auto address = transport::ParseAddress(peer.address, &problem);
+  if (address && transport::IsLoopback(*address)) peer.identity = kLoopbackIdentity;
   TakeTenant(config, &peer);
   return peer;
 }
 
-Peer PeerWith(const std::string& chain, const std::string& address,
+Peer HolderOf(const std::string& chain, const std::string& address,
               const config::LiveConfig::Snapshot& config) {
   Peer peer;
   peer.address = address;

@@ -42,8 +42,8 @@ struct Peer {
 // The caller of an RPC. Determined for each call: certificates expire and tenants change while a
 // connection lasts.
 Peer PeerOf(const grpc::ServerContext& context, const config::LiveConfig::Snapshot& config);
-// Who shows this chain (PEM, its own certificate first), which a handshake has verified.
-Peer PeerWith(const std::string& chain, const std::string& address,
+// The holder of a certificate chain (PEM, its own first), whose key the caller has seen used.
+Peer HolderOf(const std::string& chain, const std::string& address,
               const config::LiveConfig::Snapshot& config);
 // The caller's certificate chain in PEM, its own certificate first; empty without TLS.
 std::string CertificatesOf(const grpc::ServerContext& context);

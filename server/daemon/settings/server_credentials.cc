@@ -108,6 +108,15 @@ bool TlsServerCredentials::Trusts(const std::string& chain) {
   return IsSignedBy(authority, chain);
 }
 
+bool TlsServerCredentials::HasSigned(const std::string& chain) {
+  std::string authority;
+  {
+    base::MutexLock lock(mutex_);
+    authority = material_.authority;
+  }
+  return IsSignedBy(authority, chain);
+}
+
 int TlsServerCredentials::AddPortToServer(const std::string& address, grpc_server* server) {
   return grpc_server_add_http2_port(server, address.c_str(), credentials_);
 }

@@ -36,6 +36,10 @@ class TlsServerCredentials final : public grpc::ServerCredentials {
   // connections that were made under an earlier authority. Thread-safe.
   bool Trusts(const std::string& chain);
 
+  // True if the present authority signed this chain, which need not come from a connection of this
+  // server's. Thread-safe.
+  bool HasSigned(const std::string& chain);
+
   void SetAuthMetadataProcessor(const std::shared_ptr<grpc::AuthMetadataProcessor>&) override {}
 
  private:
