@@ -289,6 +289,10 @@ class ClientSession {
   };
   uint64_t Put(const Header& of, size_t bound, Encode encode, PendingReply* reply)
       LONGWIRE_REQUIRES(log_mutex_);
+  // Tells how long an earlier round trip took, if that was measured.
+  void PutRoundTrip() LONGWIRE_REQUIRES(log_mutex_);
+  static void Trace(const Header& of, uint64_t stream, uint64_t position,
+                    std::span<const std::byte> arguments);
   // Appends the deferred call. Returns its stream, retained; nullptr if there was none.
   Stream* PutDeferred() LONGWIRE_REQUIRES(log_mutex_);
   DeferredCall TakeDeferred() LONGWIRE_REQUIRES(log_mutex_);
@@ -321,6 +325,9 @@ class ClientSession {
   std::atomic<bool> has_deferred_{false};
   std::atomic<uint64_t> newest_work_{0};
   std::atomic<uint64_t> newest_{0};  // position of the newest record
+  // How long a round trip took, until the next record is appended, nanoseconds; 0: none was
+  // measured.
+  std::atomic<uint64_t> round_trip_{0};
 
   wire::RingConsumer down_;    // by the pump's owner
   uint64_t poked_at_ = 0;      // by the pump's owner: released position at the last acknowledgement

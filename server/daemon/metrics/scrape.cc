@@ -8,6 +8,7 @@ std::vector<prometheus::MetricFamily> FamiliesOf(const Scrape& scrape) {
   AddProcess(scrape, &families);
   AddDevices(scrape, &families);
   AddTenants(scrape, &families);
+  AddLatencies(scrape, &families);
   AddIdentities(scrape, &families);
   AddOpenings(scrape, &families);
   AddAdmission(scrape, &families);
