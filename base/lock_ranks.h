@@ -59,6 +59,7 @@ inline constexpr LockRank kWebViewers{595, "web::Viewers::mutex_"};
 
 // longwire-keeper.
 inline constexpr LockRank kJobThread{600, "keeper::JobThread::mutex_"};
+inline constexpr LockRank kDeviceHealth{610, "keeper::HealthWatch::mutex_"};
 
 // libnvidia-ml.so.1.
 inline constexpr LockRank kNvmlState{700, "nvml::State::mutex"};
@@ -122,6 +123,8 @@ inline constexpr LockRank kSessionState{1820, "shim::ClientSession::state_mutex_
 inline constexpr LockRank kStreamEnds{1825, "shim::StreamEnds::mutex_"};
 inline constexpr LockRank kEarlyCopies{1830, "shim::EarlyCopies::mutex"};
 inline constexpr LockRank kWorkThread{1840, "shim::WorkThread::mutex_"};
+inline constexpr LockRank kRecorder{1845, "shim::Recorder::mutex_"};
+inline constexpr LockRank kNvtxNames{1847, "shim::RegisteredNames::mutex"};
 inline constexpr LockRank kHandleTable{1850, "shim::HandleTable::mutex_"};
 
 // libcuda.so.1: what calls keep for themselves. Nothing is taken under them.
@@ -160,6 +163,7 @@ inline constexpr LockRank kStaging{2420, "worker::Staging::mutex_"};
 inline constexpr LockRank kWorkerLanes{2430, "worker::Lanes::mutex_"};
 inline constexpr LockRank kImageCache{2500, "worker::ImageCache::mutex_"};
 inline constexpr LockRank kTimelines{2600, "worker::Timelines::mutex_"};
+inline constexpr LockRank kSpans{2605, "worker::Spans::mutex_"};
 inline constexpr LockRank kPrinting{2610, "worker::Printing::mutex_"};
 inline constexpr LockRank kGivenResources{2620, "worker::GivenResources::mutex_"};
 inline constexpr LockRank kForeignHandles{2630, "worker::ForeignHandles::mutex_"};

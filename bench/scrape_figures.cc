@@ -9,6 +9,7 @@
 
 #include "server/daemon/metrics/scrape.h"
 #include "server/daemon/sessions/identity_figures.h"
+#include "server/gates/latency.h"
 
 namespace longwire::daemon {
 namespace {
@@ -26,6 +27,16 @@ void AddUsers(transport::InspectReply* reply) {
     tenant->set_memory_limit(kLarge);
     tenant->set_gpu_seconds(12345.678);
     tenant->set_host_memory(kLarge);
+    for (const char* of : {"round_trip", "launch_queueing", "launch_to_start"}) {
+      transport::Latency* latency = tenant->add_latencies();
+      latency->set_of(of);
+      for (uint64_t bound : gates::kLatencyBounds) {
+        latency->add_bounds(static_cast<double>(bound) / 1e9);
+        latency->add_counts(kLarge);
+      }
+      latency->add_counts(kLarge);
+      latency->set_seconds(12345.678);
+    }
   }
   for (size_t i = 0; i < IdentityFigures::kIdentityLimit; ++i) {
     transport::IdentityFigures* identity = reply->add_identities();

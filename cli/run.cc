@@ -8,7 +8,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <sstream>
@@ -31,8 +30,6 @@ statically linked), a line on standard error says so before it starts.
 
 The exit status is the program's own; 126 if it cannot be executed, 127 if there is no such
 program, 1 if Longwire's library is not there, 2 if this command was called wrongly.)";
-
-constexpr const char* kTraceFooter = "The exit status is as that of longwire run.";
 
 constexpr std::string_view kTraced[] = {"calls", "allocations", "summary"};
 
@@ -78,40 +75,12 @@ int Execute(const std::string& name, const Arguments& words) {
   return error == ENOENT ? kNotFound : kCannotExecute;
 }
 
-struct Traced {
-  bool calls = false;
-  bool allocations = false;
-  bool summary = false;
-};
-
-int Trace(const Traced& traced, const Arguments& words) {
-  std::string list;
-  const bool wanted[] = {traced.calls, traced.allocations, traced.summary};
-  for (size_t i = 0; i < std::size(kTraced); ++i) {
-    if (wanted[i]) list += (list.empty() ? "" : ",") + std::string(kTraced[i]);
-  }
-  return list.empty() ? Refuse("trace", "of what? See") : RunProgram("trace", words, list);
-}
-
 void SetWait(const std::string& text) {
   if (!wire::ParseDuration(text, wire::kLongestWaitSeconds)) {
     RefuseValue("--wait expects a duration such as 90s, 30m, 2h or 1d, at most 30d, found '" +
                 text + "'");
   }
   setenv("LONGWIRE_WAIT", text.c_str(), 1);
-}
-
-void AddProgram(CommandLine& line, CLI::App& command, Arguments* words) {
-  command
-      .add_option_function<std::string>("--wait", SetWait,
-                                        "where the server has no room now (its tenant has all its "
-                                        "sessions, no device has memory, "
-                                        "it is drained), wait for so long: 90s, 30m, 2h, 1d")
-      ->type_name("DURATION");
-  AddConnection(command, Reach::kNetworkAndLocal);
-  command.add_option("PROGRAM...", *words, "the program and its arguments, also behind --")
-      ->take_all();
-  line.TakesProgram(command, ProgramBegins::kAtFirstWord, words);
 }
 
 }  // namespace
@@ -139,6 +108,19 @@ int RunProgram(const std::string& command, const Arguments& words, const std::st
   return Execute(command, words);
 }
 
+void AddProgram(CommandLine& line, CLI::App& command, Arguments* words) {
+  command
+      .add_option_function<std::string>("--wait", SetWait,
+                                        "where the server has no room now (its tenant has all its "
+                                        "sessions, no device has memory, "
+                                        "it is drained), wait for so long: 90s, 30m, 2h, 1d")
+      ->type_name("DURATION");
+  AddConnection(command, Reach::kNetworkAndLocal);
+  command.add_option("PROGRAM...", *words, "the program and its arguments, also behind --")
+      ->take_all();
+  line.TakesProgram(command, ProgramBegins::kAtFirstWord, words);
+}
+
 void AddRun(CommandLine& line) {
   auto words = std::make_shared<Arguments>();
   auto trace = std::make_shared<std::string>();
@@ -162,21 +144,6 @@ void AddRun(CommandLine& line) {
       ->type_name("WHAT");
   AddProgram(line, command, words.get());
   command.footer(kFooter);
-}
-
-void AddTrace(CommandLine& line) {
-  auto words = std::make_shared<Arguments>();
-  auto traced = std::make_shared<Traced>();
-  CLI::App& command = line.Add(nullptr, "trace", "as run, and tell what the program does",
-                               [=] { return Trace(*traced, *words); });
-  command.add_flag("--calls", traced->calls,
-                   "a line for each CUDA call: its result, when it began and how long it took");
-  command.add_flag("--allocations", traced->allocations,
-                   "a line for each piece of device memory that is allocated or freed, with its "
-                   "size and what the program has in all");
-  command.add_flag("--summary", traced->summary, "counts of calls and waits when it ends");
-  AddProgram(line, command, words.get());
-  command.footer(kTraceFooter);
 }
 
 }  // namespace longwire::cli

@@ -11,4 +11,7 @@ namespace longwire::cli {
 // or trace). `trace`: what the client's library tells of it, by names with commas between.
 int RunProgram(const std::string& command, const Arguments& words, const std::string& trace);
 
+// The options of commands that become a program, and the program's words.
+void AddProgram(CommandLine& line, CLI::App& command, Arguments* words);
+
 }  // namespace longwire::cli

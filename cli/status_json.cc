@@ -50,8 +50,21 @@ std::string ValueOf(const Message& message, const FieldDescriptor& field, int in
   }
 }
 
+// What is absent is not known, which is not 0. Other messages that are absent have always been
+// shown with nothing in them.
+bool MayBeAbsent(const FieldDescriptor& field) {
+  if (field.is_repeated()) return false;
+  if (field.cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) return field.has_presence();
+  const google::protobuf::Descriptor* type = field.message_type();
+  return type == transport::DeviceHealth::descriptor() ||
+         type == transport::ThrottleReasons::descriptor() ||
+         type == transport::XidErrors::descriptor();
+}
+
 std::string FieldText(const Message& message, const FieldDescriptor& field) {
   std::string text = JsonString(field.name()) + ":";
+  const bool absent = MayBeAbsent(field) && !message.GetReflection()->HasField(message, &field);
+  if (absent) return text + "null";
   if (!field.is_repeated()) return text + ValueOf(message, field, -1);
   std::string list;
   for (int i = 0; i < message.GetReflection()->FieldSize(message, &field); ++i) {

@@ -42,7 +42,8 @@ std::vector<Line> View::HelpPage() const {
         "SHARE: of the GPU time in the last minute; DUE: by the tenants' weights.",
         "WAIT: sessions with work behind a closed gate; HELD BACK BY: who works there.",
         "GATE: open; shut: closed, nothing waits; HELD: closed, work waits; stop: no answer.",
-        "POWER, TEMP: n/a, longwired does not know them; see nvidia-smi on its host.", "",
+        "CLOCK: of the multiprocessors. STATE: slowed: by heat or power; Xid: an error of it.",
+        "n/a: NVIDIA's management library (NVML) does not tell it of this device.", "",
         "any key: back"}) {
     page.push_back({line});
   }

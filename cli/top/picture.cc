@@ -116,8 +116,9 @@ TenantRow RowOf(const transport::TenantFigures& tenant, const InspectReply& repl
 }
 
 DeviceRow RowOf(const transport::Device& device) {
-  return {device.ordinal(), device.name(),     device.busy(),    device.leased() + device.charged(),
-          device.total(),   device.sessions(), device.cordoned()};
+  return {
+      device.ordinal(), device.name(),     device.busy(),     device.leased() + device.charged(),
+      device.total(),   device.sessions(), device.cordoned(), device.health()};
 }
 
 std::string Lower(std::string text) {

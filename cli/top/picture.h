@@ -22,6 +22,7 @@ struct DeviceRow {
   uint64_t total = 0;
   uint32_t sessions = 0;
   bool cordoned = false;
+  transport::DeviceHealth health;  // what is not known is absent
 };
 
 struct TenantRow {

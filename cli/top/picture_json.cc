@@ -28,12 +28,33 @@ std::string List(const Items& items, Text text) {
   return "[" + list + "]";
 }
 
+// Members that go behind others.
+std::string HealthJson(const transport::DeviceHealth& health) {
+  auto member = [](const char* name, const std::string& value) {
+    return std::string(",\"") + name + "\":" + value;
+  };
+  auto known = [](bool has, auto value) { return has ? std::to_string(value) : "null"; };
+  return member("power_watts", known(health.has_power_watts(), health.power_watts())) +
+         member("power_limit_watts",
+                known(health.has_power_limit_watts(), health.power_limit_watts())) +
+         member("temperature_celsius",
+                known(health.has_temperature_celsius(), health.temperature_celsius())) +
+         member("sm_clock_mhz", known(health.has_sm_clock_mhz(), health.sm_clock_mhz())) +
+         member("memory_clock_mhz",
+                known(health.has_memory_clock_mhz(), health.memory_clock_mhz())) +
+         member("throttle_reasons", health.has_throttling()
+                                        ? List(health.throttling().reasons(), JsonString)
+                                        : "null") +
+         member("ecc_uncorrected", known(health.has_ecc_uncorrected(), health.ecc_uncorrected())) +
+         member("xid_errors", known(health.has_xids(), health.xids().count()));
+}
+
 std::string Json(const DeviceRow& row) {
   return "{\"device\":" + std::to_string(row.ordinal) + ",\"name\":" + JsonString(row.name) +
          ",\"busy\":" + Number(row.busy) + ",\"memory\":" + std::to_string(row.leased) +
          ",\"memory_total\":" + std::to_string(row.total) +
          ",\"sessions\":" + std::to_string(row.sessions) + ",\"cordoned\":" + Truth(row.cordoned) +
-         ",\"power_watts\":null,\"temperature_celsius\":null}";
+         HealthJson(row.health) + "}";
 }
 
 std::string Json(const TenantRow& row) {

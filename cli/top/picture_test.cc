@@ -176,9 +176,28 @@ TEST(PictureText, HasAllAndSaysWhatIsAbsent) {
   const std::string text = PictureText(MakePicture("here", nullptr, now));
   EXPECT_THAT(text, HasSubstr("longwired 1.0 at here (host gpu1), up 60.0 s, 1 session\n"));
   EXPECT_THAT(text, HasSubstr("65M/1.0G"));
-  EXPECT_THAT(text, HasSubstr("n/a  n/a cordoned\n"));
+  EXPECT_THAT(text, HasSubstr("n/a  n/a     n/a cordoned\n"));
   EXPECT_THAT(text, HasSubstr(" train?[2J "));
-  EXPECT_THAT(text, HasSubstr("POWER and TEMP: longwired does not know them"));
+  EXPECT_THAT(
+      text, HasSubstr("n/a: NVIDIA's management library (NVML) does not tell it of this device\n"));
+}
+
+TEST(PictureText, HasWhatIsKnownOfADevice) {
+  InspectReply now = Reply(60);
+  transport::DeviceHealth& health = *now.mutable_devices(0)->mutable_health();
+  health.set_power_watts(312.4);
+  health.set_temperature_celsius(64);
+  health.set_sm_clock_mhz(1980);
+  health.mutable_throttling()->add_reasons("gpu_idle");
+  EXPECT_THAT(PictureText(MakePicture("here", nullptr, now)),
+              HasSubstr("312W  64C 1980MHz in use"));
+  health.mutable_throttling()->add_reasons("hw_thermal_slowdown");
+  const std::string slowed = PictureText(MakePicture("here", nullptr, now));
+  EXPECT_THAT(slowed, HasSubstr("1980MHz slowed"));
+  EXPECT_THAT(slowed, Not(HasSubstr("n/a")));
+  health.mutable_xids()->set_count(1);
+  health.mutable_xids()->set_last(79);
+  EXPECT_THAT(PictureText(MakePicture("here", nullptr, now)), HasSubstr("1980MHz Xid 79"));
 }
 
 TEST(PictureText, DevicesAreSpans) {
@@ -201,7 +220,9 @@ TEST(PictureJson, IsOneObjectInWhichTheUnknownIsNull) {
             "\"uptime_seconds\":60.000000,\"interval_seconds\":0.000000,\"draining\":false,"
             "\"problem\":null,\"devices\":[{\"device\":0,\"name\":\"Software\",\"busy\":0.250000,"
             "\"memory\":68157440,\"memory_total\":1073741824,\"sessions\":0,\"cordoned\":false,"
-            "\"power_watts\":null,\"temperature_celsius\":null}],\"tenants\":[{\"tenant\":"
+            "\"power_watts\":null,\"power_limit_watts\":null,\"temperature_celsius\":null,"
+            "\"sm_clock_mhz\":null,\"memory_clock_mhz\":null,\"throttle_reasons\":null,"
+            "\"ecc_uncorrected\":null,\"xid_errors\":null}],\"tenants\":[{\"tenant\":"
             "\"research\",\"share_had\":null,\"share_due\":null,\"sessions\":0,\"waiting\":0,"
             "\"held_back_by\":[],\"gpu_seconds_per_second\":null,\"memory\":0,"
             "\"memory_limit\":null}],\"sessions\":[{\"session\":7001,\"program\":\"a\","

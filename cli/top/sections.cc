@@ -1,5 +1,6 @@
 #include "cli/top/sections.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
@@ -75,6 +76,29 @@ std::string MemoryText(uint64_t used, uint64_t limit) {
   return Bytes(used) + (limit == UINT64_MAX ? "" : "/" + Bytes(limit));
 }
 
+template <class Number>
+std::string Unit(bool known, Number number, const char* unit) {
+  return known ? Formatted("%.0f", static_cast<double>(number)) + unit : kAbsent;
+}
+
+// Lower clocks by orders, or for want of work, are no trouble.
+bool IsSlowed(const transport::DeviceHealth& health) {
+  return std::ranges::any_of(health.throttling().reasons(), [](const std::string& reason) {
+    return reason.ends_with("slowdown") || reason == "sw_power_cap";
+  });
+}
+
+std::string StateText(const DeviceRow& row) {
+  if (row.cordoned) return "cordoned";
+  if (row.health.xids().count() != 0) return "Xid " + std::to_string(row.health.xids().last());
+  return IsSlowed(row.health) ? "slowed" : "in use";
+}
+
+bool KnowsAll(const DeviceRow& row) {
+  return row.health.has_power_watts() && row.health.has_temperature_celsius() &&
+         row.health.has_sm_clock_mhz();
+}
+
 }  // namespace
 
 std::vector<std::string> DeviceLines(const Picture& picture, int width) {
@@ -85,11 +109,15 @@ std::vector<std::string> DeviceLines(const Picture& picture, int width) {
                {"SESSIONS", 8, true, 1},
                {"POWER", 5, true, 3},
                {"TEMP", 4, true, 2},
+               {"CLOCK", 7, true, 4},
                {"STATE", 8}});
   for (const DeviceRow& row : picture.devices) {
+    const transport::DeviceHealth& health = row.health;
     table.Add({std::to_string(row.ordinal), row.name, Percent(row.busy),
-               MemoryText(row.leased, row.total), std::to_string(row.sessions), kAbsent, kAbsent,
-               row.cordoned ? "cordoned" : "in use"});
+               MemoryText(row.leased, row.total), std::to_string(row.sessions),
+               Unit(health.has_power_watts(), health.power_watts(), "W"),
+               Unit(health.has_temperature_celsius(), health.temperature_celsius(), "C"),
+               Unit(health.has_sm_clock_mhz(), health.sm_clock_mhz(), "MHz"), StateText(row)});
   }
   return table.Lines(width);
 }
@@ -153,7 +181,8 @@ std::string PictureText(Picture picture) {
       text += line + "\n";
     }
   }
-  return text + "\nPOWER and TEMP: longwired does not know them; see nvidia-smi on its host\n";
+  if (std::ranges::all_of(picture.devices, KnowsAll)) return text;
+  return text + "\nn/a: NVIDIA's management library (NVML) does not tell it of this device\n";
 }
 
 }  // namespace longwire::cli::top

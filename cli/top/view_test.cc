@@ -18,7 +18,7 @@ Picture Example(size_t sessions = 3) {
   Picture picture;
   picture.server = "here";
   for (int32_t device = 0; device < 2; ++device) {
-    picture.devices.push_back({device, "Software", 0.5, 1 << 20, 1 << 30, 1, device == 1});
+    picture.devices.push_back({device, "Software", 0.5, 1 << 20, 1 << 30, 1, device == 1, {}});
   }
   picture.tenants.emplace_back().name = "research";
   for (uint64_t id = 1; id <= sessions; ++id) {

@@ -35,6 +35,9 @@ std::vector<std::string> Split(const std::string& text) {
 // For smaller uploads, the round trip takes longer than sending the bytes.
 constexpr uint64_t kSmallestCachedUpload = uint64_t{64} << 10;
 constexpr uint32_t kMaxCopyThreads = 64;
+// Of a trace's file: about a million launches. Less than the smallest holds no program's beginning.
+constexpr uint64_t kTraceFileBytes = uint64_t{1} << 30;
+constexpr uint64_t kSmallestTraceFile = uint64_t{64} << 10;
 
 // `text` as a number from `least` to `most`. If it is none: `usual`, with a line on stderr.
 uint64_t Number(const std::string& text, const char* key, uint64_t least, uint64_t most,
@@ -125,6 +128,9 @@ Options ReadOptions(const char* configuration_path) {
       options.unknown_traces.push_back(what);
     }
   }
+  options.trace_file = value("LONGWIRE_TRACE_FILE");
+  options.trace_file_limit = Number(value("LONGWIRE_TRACE_FILE_LIMIT"), "LONGWIRE_TRACE_FILE_LIMIT",
+                                    kSmallestTraceFile, UINT64_MAX, kTraceFileBytes);
   options.disabled = value("LONGWIRE_DISABLE");
   ReadTransferOptions(settings, &options);
   const char* blocking = base::Environment("CUDA_LAUNCH_BLOCKING");

@@ -23,6 +23,8 @@ struct Options {
   bool trace_calls = false;        // LONGWIRE_TRACE=calls: one line per call on stderr
   bool trace_allocations = false;  // LONGWIRE_TRACE=allocations: one per allocation and free
   bool trace_summary = false;      // LONGWIRE_TRACE=summary: counts on stderr at exit
+  std::string trace_file;          // LONGWIRE_TRACE_FILE: of trace events; empty: none
+  uint64_t trace_file_limit = 0;   // LONGWIRE_TRACE_FILE_LIMIT: bytes
   std::vector<std::string> unknown_traces;  // other names in LONGWIRE_TRACE
   bool launch_blocking = false;             // CUDA_LAUNCH_BLOCKING
   // LONGWIRE_DISABLE: names of optimisations that are turned off (wire/switches.h).

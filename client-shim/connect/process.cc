@@ -26,6 +26,8 @@
 #include "client-shim/stream/callbacks.h"
 #include "client-shim/support/never_destroyed.h"
 #include "client-shim/support/threads.h"
+#include "client-shim/tracing/recorder.h"
+#include "client-shim/tracing/trace_thread.h"
 #include "longwire/calls.h"
 #include "wire/switches.h"
 
@@ -90,6 +92,7 @@ void PrintSummary() {
 
 void OnExit() {
   if (CurrentProcessState() != ProcessState::kReady) return;
+  EndTrace();
   if (ProcessOptions().trace_summary) PrintSummary();
   SetState(ProcessState::kTornDown);
 }
@@ -163,8 +166,11 @@ CUresult Adopt(SessionParts parts) {
   pthread_atfork(nullptr, nullptr, OnForkInChild);
   atexit(OnExit);
   SetThreadEndHook(DestroyThreadStreams);
-  if (ProcessOptions().trace_calls) special_calls.fetch_add(1);  // each call notes when it begins
-  calls_are_traced.store(ProcessOptions().trace_calls || ProcessOptions().trace_summary);
+  StartTrace();
+  // Each call notes when it begins.
+  if (ProcessOptions().trace_calls || IsRecording()) special_calls.fetch_add(1);
+  calls_are_traced.store(ProcessOptions().trace_calls || ProcessOptions().trace_summary ||
+                         IsRecording());
   SetState(ProcessState::kReady);
   if (ProcessOptions().log) Say("a session is open");  // longwire doctor --explain looks for it
   return CUDA_SUCCESS;

@@ -10,6 +10,7 @@
 #include "client-shim/entry/error_log.h"
 #include "client-shim/stream/capture.h"
 #include "client-shim/support/threads.h"
+#include "client-shim/tracing/recorder.h"
 #include "longwire/proc_table.h"
 
 namespace longwire::shim {
@@ -60,9 +61,11 @@ bool BlameDriver(CallId id) {
 std::atomic<uint32_t> Entry::succeeded[wire::kCallNumbers];
 
 void Entry::CheckSlowly() {
-  if (calls_are_traced.load(std::memory_order_relaxed) && ProcessOptions().trace_calls) {
+  if (calls_are_traced.load(std::memory_order_relaxed) &&
+      (ProcessOptions().trace_calls || IsRecording())) {
     Start();
     ThisThread().call_began = Nanoseconds();
+    ThisThread().work_sent = CallNote::kNone;
   }
   if (CallBeforeInit(id_)) return;
   switch (CurrentProcessState()) {
@@ -93,6 +96,11 @@ CUresult Entry::WhenOver(CUresult result) const {
 
 void Entry::Trace(CUresult result) const {
   if (result == CUDA_SUCCESS) succeeded[static_cast<size_t>(id_)].fetch_add(1);
+  const ThreadState& thread = ThisThread();
+  if (IsRecording() && thread.call_began != 0 && CurrentProcessState() == ProcessState::kReady) {
+    TheRecorder().Call(
+        {id_, result, thread.number, thread.call_began, Nanoseconds(), thread.work_sent});
+  }
   if (!ProcessOptions().trace_calls) return;
   const char* name = ErrorName(result);
   const uint64_t began = ThisThread().call_began, now = Nanoseconds();

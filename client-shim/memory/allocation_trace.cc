@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "client-shim/connect/options.h"
+#include "client-shim/tracing/recorder.h"
 
 namespace longwire::shim {
 namespace {
@@ -19,12 +20,14 @@ void Print(char sign, int device, uint64_t address, uint64_t bytes, uint64_t all
 }  // namespace
 
 void TraceAllocation(int device, uint64_t address, uint64_t bytes) {
+  if (IsRecording()) TheRecorder().Memory(device, static_cast<int64_t>(bytes));
   if (!ProcessOptions().trace_allocations) return;
   uint64_t all = bytes_now.fetch_add(bytes) + bytes;
   Print('+', device, address, bytes, all, pieces_now.fetch_add(1) + 1);
 }
 
 void TraceFree(int device, uint64_t address, uint64_t bytes) {
+  if (IsRecording()) TheRecorder().Memory(device, -static_cast<int64_t>(bytes));
   if (!ProcessOptions().trace_allocations) return;
   uint64_t all = bytes_now.fetch_sub(bytes) - bytes;
   Print('-', device, address, bytes, all, pieces_now.fetch_sub(1) - 1);

@@ -1,4 +1,5 @@
-// LONGWIRE_TRACE=allocations: a line for each allocation and free of device memory.
+// LONGWIRE_TRACE=allocations: a line for each allocation and free of device memory. The same counts
+// go into a trace's file.
 #pragma once
 
 #include <cstdint>

@@ -9,12 +9,18 @@
 #include "client-shim/connect/options.h"
 #include "client-shim/session/process_state.h"
 #include "client-shim/support/threads.h"
+#include "client-shim/tracing/recorder.h"
+#include "longwire/calls.h"
 #include "longwire/printer.h"
 
 namespace longwire::shim {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+// One round trip of this number is measured, for servers of this version of the protocol and newer.
+constexpr uint64_t kMeasuredTrips = 16;
+constexpr uint32_t kMeasuresTrips = 14;
 
 ClientSession* the_session = nullptr;  // written once
 
@@ -80,16 +86,38 @@ uint64_t ClientSession::Put(const Header& of, size_t bound, Encode encode, Pendi
       base::MutexLock state(state_mutex_);
       replies_[position] = reply;
     }
-    if (calls_are_traced.load(std::memory_order_relaxed) && ProcessOptions().trace_calls) {
-      auto id = static_cast<CallId>(of.call);
-      Say("[%u]   queued in stream %#lx: %s", of.thread, header.stream,
-          PrintCall(id, wire::Reader(writer.span())).c_str());
+    if (calls_are_traced.load(std::memory_order_relaxed)) {
+      Trace(of, header.stream, position, writer.span());
     }
     counts_.calls.fetch_add(1, std::memory_order_relaxed);
     up_.Commit(wire::AlignRecord(header.bytes));
     return position;
   }
   return kNoPosition;
+}
+
+void ClientSession::Trace(const Header& of, uint64_t stream, uint64_t position,
+                          std::span<const std::byte> arguments) {
+  auto id = static_cast<CallId>(of.call);
+  if (ProcessOptions().trace_calls) {
+    Say("[%u]   queued in stream %#lx: %s", of.thread, stream,
+        PrintCall(id, wire::Reader(arguments)).c_str());
+  }
+  bool of_traces =
+      id == CallId::lwSpansRead || id == CallId::lwSpansMeasure || id == CallId::lwRoundTrip;
+  if (!IsRecording() || of_traces || CarriesBulkBytes(id)) return;
+  ThreadState& thread = ThisThread();
+  if (IsGated(id)) thread.work_sent = position;
+  TheRecorder().Sent({id, thread.number, TraceNow(), position});
+}
+
+void ClientSession::PutRoundTrip() {
+  calls::lwRoundTrip measured;
+  measured.nanoseconds = round_trip_.exchange(0);
+  Put(
+      {{}, static_cast<uint16_t>(CallId::lwRoundTrip), ThisThread().number},
+      measured.EncodedBytes(), [&](wire::Writer& writer) { measured.Encode(writer); }, nullptr);
+  counts_.calls.fetch_sub(1, std::memory_order_relaxed);  // it is none of the program's
 }
 
 uint64_t ClientSession::AppendRecord(const Where& where, uint16_t call, size_t bound, Encode encode,
@@ -101,6 +129,7 @@ uint64_t ClientSession::AppendRecord(const Where& where, uint16_t call, size_t b
   base::MutexLock lock(log_mutex_);
   if (behind != kBehindAny && where.stream->last.load() != behind) return kNoPosition;
   Stream* deferred = work ? PutDeferred() : nullptr;
+  if (__builtin_expect(round_trip_.load(std::memory_order_relaxed) != 0, 0)) PutRoundTrip();
   uint64_t position = Put({where, call, thread}, bound, encode, reply);
   lock.Unlock();
   AskForDeferred(deferred);
@@ -119,9 +148,10 @@ CUresult ClientSession::AskAndWait(const Where& where, uint16_t call, size_t bou
                                    std::vector<std::byte>* payload) {
   PendingReply reply;
   reply.payload = payload;
+  const auto began = Clock::now();
   uint64_t position = AppendRecord(where, call, bound, encode, &reply, kBehindAny);
   if (position == kNoPosition) return NotQueued();
-  counts_.round_trips.fetch_add(1, std::memory_order_relaxed);
+  const uint64_t trips = counts_.round_trips.fetch_add(1, std::memory_order_relaxed) + 1;
   if (call < wire::kCallNumbers) {
     counts_.round_trips_of[call].fetch_add(1, std::memory_order_relaxed);
   }
@@ -130,6 +160,10 @@ CUresult ClientSession::AskAndWait(const Where& where, uint16_t call, size_t bou
     base::MutexLock state(state_mutex_);
     replies_.erase(position);
     return over();
+  }
+  if (trips % kMeasuredTrips == 0 && opened_.protocol >= kMeasuresTrips) {
+    std::chrono::nanoseconds took = Clock::now() - began;
+    round_trip_.store(std::max<uint64_t>(static_cast<uint64_t>(took.count()), 1));
   }
   return reply.code;
 }

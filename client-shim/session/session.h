@@ -289,6 +289,10 @@ class ClientSession {
   };
   uint64_t Put(const Header& of, size_t bound, Encode encode, PendingReply* reply)
       LONGWIRE_REQUIRES(log_mutex_);
+  // Tells how long an earlier round trip took, if that was measured.
+  void PutRoundTrip() LONGWIRE_REQUIRES(log_mutex_);
+  static void Trace(const Header& of, uint64_t stream, uint64_t position,
+                    std::span<const std::byte> arguments);
   // Appends the deferred call. Returns its stream, retained; nullptr if there was none.
   Stream* PutDeferred() LONGWIRE_REQUIRES(log_mutex_);
   DeferredCall TakeDeferred() LONGWIRE_REQUIRES(log_mutex_);
@@ -322,6 +326,9 @@ class ClientSession {
   std::atomic<bool> has_deferred_{false};
   std::atomic<uint64_t> newest_work_{0};
   std::atomic<uint64_t> newest_{0};  // position of the newest record
+  // How long a round trip took, until the next record is appended, nanoseconds; 0: none was
+  // measured.
+  std::atomic<uint64_t> round_trip_{0};
 
   std::shared_ptr<wire::RingMemory> down_memory_;
   wire::RingConsumer down_;      // by the pump's owner

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -73,6 +74,11 @@ bool IsWorthALine(const KnownTable* known) {
   return known == nullptr || std::strcmp(known->name, "LOG") != 0;
 }
 
+// CUPTI asks for several.
+bool IsOfProfilers(const KnownTable* known) {
+  return known != nullptr && std::strcmp(known->name, "of profilers") == 0;
+}
+
 // One line for each of the first few tables: a program may ask again and again.
 void ReportRefusal(const Uuid& id, const KnownTable* known) {
   constexpr size_t kReported = 16;
@@ -89,7 +95,14 @@ void ReportRefusal(const Uuid& id, const KnownTable* known) {
     constexpr char kDigits[] = "0123456789abcdef";
     text += {kDigits[byte >> 4], kDigits[byte & 15]};
   }
-  if (known == nullptr) {
+  if (IsOfProfilers(known)) {
+    static std::atomic<bool> said{false};
+    if (said.exchange(true)) return;
+    // As what is refused by name: longwire doctor --explain lists it.
+    Say("CUPTI is not supported: no records of kernels, copies and calls come to profilers "
+        "(torch.profiler, Nsight), since they arise in the driver's process, on the server; "
+        "longwire trace -o FILE shows them");
+  } else if (known == nullptr) {
     Say("the program asks the driver for an unknown private table, %s: it is refused",
         text.c_str());
   } else {

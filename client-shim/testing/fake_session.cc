@@ -105,6 +105,11 @@ void FakeSession::Run() {
 
 void FakeSession::Handle(const Record& record) {
   base::MutexLock lock(mutex_);
+  // It stands before any record, now and then.
+  if (record.call == CallId::lwRoundTrip) {
+    round_trips_.push_back(record.As<calls::lwRoundTrip>().nanoseconds);
+    return;
+  }
   records_.push_back(record);
   auto scripted = answers_.find(record.call);
   std::optional<Reply> reply;
@@ -205,6 +210,12 @@ void FakeSession::SendRecord(wire::DownKind kind, uint64_t position,
   payload.insert(payload.end(), behind.begin(), behind.end());
   base::MutexLock lock(mutex_);
   Send(kind, position, CUDA_SUCCESS, payload);
+}
+
+std::vector<uint64_t> FakeSession::TakeRoundTrips() {
+  Take();
+  base::MutexLock lock(mutex_);
+  return std::exchange(round_trips_, {});
 }
 
 std::vector<Record> FakeSession::Take() {

@@ -76,6 +76,8 @@ class FakeSession {
   std::vector<Record> Take();
   // The same, their names only.
   std::vector<std::string> TakeNames();
+  // What the client told of its round trips, nanoseconds; those records are not among the others.
+  std::vector<uint64_t> TakeRoundTrips();
   // Those of one call, and the others are dropped.
   template <class Call>
   std::vector<Record> TakeOnly() {
@@ -129,6 +131,7 @@ class FakeSession {
   wire::RingProducer to_program_ LONGWIRE_GUARDED_BY(mutex_);
   uint64_t read_ LONGWIRE_GUARDED_BY(mutex_) = 0;  // position up to which records were handled
   std::vector<Record> records_ LONGWIRE_GUARDED_BY(mutex_);
+  std::vector<uint64_t> round_trips_ LONGWIRE_GUARDED_BY(mutex_);  // that the client measured
   std::map<CallId, Answer> answers_ LONGWIRE_GUARDED_BY(mutex_);
   std::set<uint64_t> held_ LONGWIRE_GUARDED_BY(mutex_);              // by stream id
   std::map<uint64_t, uint64_t> newest_ LONGWIRE_GUARDED_BY(mutex_);  // of held streams

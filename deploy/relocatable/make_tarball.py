@@ -16,7 +16,7 @@ LINKED_IN = ("libgrpc++-dev", "libprotobuf-dev", "libabsl-dev", "libssl-dev", "l
              "libre2-dev", "libyaml-cpp-dev", "liblz4-dev", "libzstd-dev", "zlib1g-dev",
              "libcli11-dev", "libncurses-dev")
 PAGES = "environment.md", "host-memory.md", "identity.md", "install.md", "nccl.md", "switches.md", \
-    "usage.md", "from-local.md"
+    "tracing.md", "usage.md", "from-local.md"
 
 
 def stripped(path, scratch):

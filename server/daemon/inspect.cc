@@ -8,6 +8,7 @@
 #include "base/uuid_text.h"
 #include "link/transport/log.h"
 #include "server/daemon/sessions/figures.h"
+#include "server/daemon/sessions/health.h"
 #include "server/daemon/sessions/recording.h"
 #include "server/daemon/sessions/view.h"
 #include "server/daemon/unary_call.h"
@@ -211,6 +212,7 @@ transport::InspectReply Inspect(SessionTable& table, const Peer& peer) {
       reply.mutable_devices()->rbegin()->set_cordoned(cordoned.contains(device.device));
     }
     FillCharges(*stats, &reply);
+    AddHealth(*stats, &reply);
   } else {
     reply.mutable_daemon()->set_warden_problem(problem);
   }

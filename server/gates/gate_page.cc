@@ -34,7 +34,12 @@ namespace {
 
 constexpr size_t kHeaderBytes = 128;
 
-constexpr size_t kCallsBytes = kMaxCalls * sizeof(uint64_t);
+// What the latencies need stands behind the calls, where workers and daemons from before had room
+// for numbers that no call has. Of each its counts, then the sum.
+constexpr size_t kLatencyWords = kLatencyBounds.size() + 2;
+constexpr size_t kCounters = 1024;
+static_assert(kMaxCalls + kLatencies * kLatencyWords <= kCounters);
+constexpr size_t kCallsBytes = kCounters * sizeof(uint64_t);
 constexpr size_t kFirstGate = kHeaderBytes + kCallsBytes;
 
 constexpr size_t PageBytes(uint32_t devices) { return kFirstGate + devices * sizeof(DeviceGate); }
@@ -59,7 +64,7 @@ std::shared_ptr<GatePage> GatePage::Create(uint32_t devices) {
   page->header_ = new (memory) Header();
   page->header_->devices = devices;
   page->devices_ = devices;
-  page->calls_ = new (memory + kHeaderBytes) std::atomic<uint64_t>[kMaxCalls]();
+  page->calls_ = new (memory + kHeaderBytes) std::atomic<uint64_t>[kCounters]();
   page->gates_ = reinterpret_cast<DeviceGate*>(memory + kFirstGate);
   for (uint32_t i = 0; i < devices; ++i) new (&page->gates_[i]) DeviceGate();
   return page;
@@ -96,6 +101,25 @@ std::atomic<uint64_t>& GatePage::segment_bytes() { return header_->segment_bytes
 std::atomic<uint64_t>& GatePage::awake() { return header_->awake; }
 
 std::atomic<uint64_t>& GatePage::awake_spent() { return header_->awake_spent; }
+
+void GatePage::Count(Latency latency, uint64_t nanoseconds) {
+  std::atomic<uint64_t>* words = calls_ + kMaxCalls + static_cast<size_t>(latency) * kLatencyWords;
+  words[LatencyBucket(nanoseconds)].fetch_add(1, std::memory_order_relaxed);
+  words[kLatencyWords - 1].fetch_add(nanoseconds, std::memory_order_relaxed);
+}
+
+LatencyCounts GatePage::Counts(Latency latency) const {
+  const std::atomic<uint64_t>* words =
+      calls_ + kMaxCalls + static_cast<size_t>(latency) * kLatencyWords;
+  LatencyCounts counts;
+  for (size_t i = 0; i < counts.counts.size(); ++i) counts.counts[i] = words[i].load();
+  counts.nanoseconds = words[kLatencyWords - 1].load();
+  return counts;
+}
+
+void GatePage::AddLatencies(AllLatencies* sums) const {
+  for (size_t i = 0; i < sums->size(); ++i) (*sums)[i].Add(Counts(static_cast<Latency>(i)));
+}
 
 void GatePage::OpenAll() {
   header_->awake = 0;

@@ -15,12 +15,13 @@
 #include <cstdint>
 #include <memory>
 
+#include "server/gates/latency.h"
 #include "wire/socket.h"
 
 namespace longwire::gates {
 
 inline constexpr uint32_t kMaxDevices = 64;  // of one session
-inline constexpr uint32_t kMaxCalls = 1024;  // numbers of the description
+inline constexpr uint32_t kMaxCalls = 960;   // numbers of the description
 
 // Of one device of the session, in the session's order. Times are nanoseconds of the steady clock,
 // which all processes of a host share.
@@ -69,6 +70,11 @@ class GatePage {
   std::atomic<uint64_t>& awake_spent();
   // How often the session made the call of this number; the worker counts.
   std::atomic<uint64_t>& calls(uint32_t number) { return calls_[number % kMaxCalls]; }
+
+  // The worker counts one; the daemon reads.
+  void Count(Latency latency, uint64_t nanoseconds);
+  LatencyCounts Counts(Latency latency) const;
+  void AddLatencies(AllLatencies* sums) const;
 
   // Wakes the worker after the daemon has changed a gate.
   void RingWorker();

@@ -95,6 +95,27 @@ TEST(GatePageTest, RefusesWhatIsNoPage) {
   EXPECT_EQ(GatePage::Map(wire::Descriptor(unsealed), wire::Descriptor()), nullptr);
 }
 
+TEST(GatePageTest, LatenciesAreCountedApartFromCallsAndFromEachOther) {
+  auto page = GatePage::Create(2);
+  ASSERT_NE(page, nullptr);
+  for (uint32_t call = 0; call < kMaxCalls; ++call) page->calls(call) = 7;
+  page->Count(Latency::kRoundTrip, 10'000);          // the first bound
+  page->Count(Latency::kRoundTrip, 10'001);          // beyond it
+  page->Count(Latency::kLaunchToStart, UINT64_MAX);  // beyond all
+  LatencyCounts trips = page->Counts(Latency::kRoundTrip);
+  EXPECT_EQ(trips.counts[0], 1u);
+  EXPECT_EQ(trips.counts[1], 1u);
+  EXPECT_EQ(trips.nanoseconds, 20'001u);
+  EXPECT_EQ(page->Counts(Latency::kLaunchToStart).counts.back(), 1u);
+  EXPECT_EQ(page->Counts(Latency::kQueueing).nanoseconds, 0u);
+  AllLatencies sums{};
+  page->AddLatencies(&sums);
+  page->AddLatencies(&sums);
+  EXPECT_EQ(sums[static_cast<size_t>(Latency::kRoundTrip)].counts[1], 2u);
+  for (uint32_t call = 0; call < kMaxCalls; ++call) ASSERT_EQ(page->calls(call).load(), 7u);
+  EXPECT_EQ(page->device(0).closed.load(), 0u);
+}
+
 TEST(GatePageTest, GpuTimeCountsWhatStillRuns) {
   DeviceGate gate;
   gate.gpu_time = 100;

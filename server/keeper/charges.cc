@@ -109,4 +109,11 @@ KeeperCharges Keeper::Charges() {
   return charges;
 }
 
+void Keeper::TakeHealth() {
+  auto health = health_.Take();
+  if (warden_version_ < kChargesSince || !health) return;
+  state_.health = std::move(health);
+  ++health_version_;
+}
+
 }  // namespace longwire::keeper

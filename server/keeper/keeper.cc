@@ -50,6 +50,7 @@ Keeper::Keeper(DeviceMemory& device, const PoolOptions& options, wire::Descripto
       swaps_on_(options.swap),
       control_(std::move(control)),
       state_(std::move(state)),
+      health_(state_.driver, device.identity().facts.uuid),
       small_scrubber_([&device](ScrubJob& job) { Scrub(device, job); }),
       large_scrubber_([&device](ScrubJob& job) { Scrub(device, job); }),
       swap_thread_([&device, clears = options.scrub](SwapJob& job) { Swap(device, clears, job); }) {
@@ -115,6 +116,7 @@ void Keeper::FillPollSet() {
   small_scrubbed_ = poll_set_.Add(small_scrubber_.descriptor());
   large_scrubbed_ = poll_set_.Add(large_scrubber_.descriptor());
   swapped_ = poll_set_.Add(swap_thread_.descriptor());
+  health_events_ = poll_set_.Add(health_.descriptor());
   for (auto& [worker, session] : sessions_) {
     short events = 0;
     if (session.grant != nullptr || !session.answers.empty()) events = POLLOUT;
@@ -132,6 +134,7 @@ bool Keeper::HandleEvents() {
   if (poll_set_.Ready(small_scrubbed_)) pool_.Scrubbed(small_scrubber_.Take());
   if (poll_set_.Ready(large_scrubbed_)) pool_.Scrubbed(large_scrubber_.Take());
   if (poll_set_.Ready(swapped_)) TakeMoved();
+  if (poll_set_.Ready(health_events_)) TakeHealth();
   for (auto next = sessions_.begin(); next != sessions_.end();) {
     auto& [worker, session] = *next++;  // Forget removes the entry
     if (poll_set_.Ready(session.socket_events, POLLOUT)) Send(session);
@@ -450,7 +453,7 @@ void Keeper::Prepare() {
 uint64_t Keeper::Version() const {
   const DrainCounts& counts = drain_.counts();
   return pool_.version() + pool_.host().bytes() + events_.last() + counts.asked + counts.drained +
-         counts.returned;
+         counts.returned + health_version_;
 }
 
 void Keeper::SendState() {

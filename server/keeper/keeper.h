@@ -14,6 +14,7 @@
 #include "server/keeper/chunk_pool.h"
 #include "server/keeper/drain.h"
 #include "server/keeper/job_thread.h"
+#include "server/keeper/nvml/device_health.h"
 #include "server/keeper/swaps.h"
 #include "server/protocol/charges.h"
 #include "server/protocol/hello.h"
@@ -152,6 +153,7 @@ class Keeper {
   void Prepare();
   void SendState();
   KeeperCharges Charges();
+  void TakeHealth();
   uint64_t Version() const;  // of the figures in SendState
   // One pass: how long it may wait, what it waits for, what became ready.
   std::chrono::milliseconds Patience(std::chrono::milliseconds timeout) const;
@@ -172,7 +174,7 @@ class Keeper {
   const bool swaps_on_;
   wire::Descriptor control_;
   base::PollSet poll_set_;  // of this pass, filled by FillPollSet
-  base::PollSet::Entry control_events_, small_scrubbed_, large_scrubbed_, swapped_;
+  base::PollSet::Entry control_events_, small_scrubbed_, large_scrubbed_, swapped_, health_events_;
   std::map<uint64_t, KeeperSession> sessions_;            // by worker
   bool waiting_ = false;                                  // a lease or a GetInfo waits
   bool pages_due_ = false;                                // something changed since
@@ -194,6 +196,8 @@ class Keeper {
   uint64_t swapped_out_ = 0;  // bytes
   uint64_t swapped_in_ = 0;
   KeeperState state_;
+  HealthWatch health_;
+  uint64_t health_version_ = 0;
   uint64_t sent_version_ = 0;
   uint64_t sent_event_ = 0;
   std::chrono::steady_clock::time_point sent_at_{};

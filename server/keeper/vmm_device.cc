@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "base/try.h"
-#include "server/keeper/device_links.h"
+#include "server/keeper/nvml/device_links.h"
 
 namespace longwire::keeper {
 namespace {

@@ -22,6 +22,7 @@
 
 #include "base/memory_sizes.h"
 #include "server/protocol/charges.h"
+#include "server/protocol/health.h"
 #include "server/protocol/message.h"
 #include "server/protocol/reattach.h"
 #include "server/protocol/swap.h"
@@ -270,11 +271,12 @@ struct KeeperState {
   std::vector<ChunkSize> chunk_sizes;
   std::vector<MemoryEvent> events;  // since the last packet; only the latest if there are too many
   std::optional<KeeperCharges> charges;  // to wardens from kChargesSince on
+  std::optional<DeviceHealth> health;    // likewise, where there is something to tell
   auto Fields() {
     return std::tie(code, sentence, driver, software, device_name, facts, device_count, total,
                     lendable, leased, leased_peak, idle, scrub_pending, refused, asked, drained,
                     returned, remaps, remapped, swapped, swap_host_memory, swapped_out, swapped_in,
-                    workers, chunk_sizes, events, charges);
+                    workers, chunk_sizes, events, charges, health);
   }
 };
 

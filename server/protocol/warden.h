@@ -199,6 +199,17 @@ struct SessionCharge {
   auto Fields() { return std::tie(session, device, charged); }
 };
 
+// Of devices of which something is known.
+struct HealthOfDevice {
+  int32_t device = 0;
+  keeper::DeviceHealth health;
+  auto Fields() { return std::tie(device, health); }
+};
+struct HealthStats {
+  std::vector<HealthOfDevice> devices;
+  auto Fields() { return std::tie(devices); }
+};
+
 struct ChargeStats {
   std::vector<DeviceCharge> devices;
   std::vector<SessionCharge> sessions;
@@ -213,7 +224,8 @@ struct Stats {
   std::vector<SessionStats> sessions;
   std::vector<TenantStats> tenants;
   std::optional<ChargeStats> charges;  // to daemons from keeper::kChargesSince on
-  auto Fields() { return std::tie(request, driver, devices, sessions, tenants, charges); }
+  std::optional<HealthStats> health;   // likewise
+  auto Fields() { return std::tie(request, driver, devices, sessions, tenants, charges, health); }
 };
 
 struct GetWalls {

@@ -20,4 +20,12 @@ ChargeStats Warden::Charges() const {
   return stats;
 }
 
+HealthStats Warden::Health() const {
+  HealthStats stats;
+  for (const auto& [device, keeper] : keepers_) {
+    if (keeper.state.health) stats.devices.push_back({device, *keeper.state.health});
+  }
+  return stats;
+}
+
 }  // namespace longwire::warden

@@ -262,8 +262,11 @@ void Warden::Do(int connection, const ListWorkers& request) {
 }
 
 void Warden::Do(int connection, const GetStats& request) {
-  Stats stats{request.request, driver_, {}, {}, {}, {}};
-  if (connections_.at(connection).version >= keeper::kChargesSince) stats.charges = Charges();
+  Stats stats{request.request, driver_, {}, {}, {}, {}, {}};
+  if (connections_.at(connection).version >= keeper::kChargesSince) {
+    stats.charges = Charges();
+    stats.health = Health();
+  }
   for (auto& [name, number] : tenants_) {
     stats.tenants.push_back(
         {name, ledger_->limit(number), ledger_->charged(number), ledger_->reservation(number)});

@@ -144,6 +144,7 @@ class Warden {
   void Keep(const KeepSession& request, std::vector<wire::Descriptor> descriptors);
   void KeepEnd(const Worker& worker, const std::string& how);
   ChargeStats Charges() const;
+  HealthStats Health() const;
   void Do(int connection, const SetQuota& request);
   void Do(int connection, const SetLimits& request);
   void SendLimits();

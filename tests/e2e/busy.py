@@ -11,9 +11,10 @@ TENANTS = {"operator": {"admin": True},
 
 
 class BusyServer(tenants.TenantServer):
-    def __init__(self, **settings):
+    def __init__(self, driver="software", **settings):
         self.metrics = f"127.0.0.1:{server.free_port()}"
-        super().__init__(TENANTS, {"metrics": self.metrics, **settings}, software_devices=2)
+        super().__init__(TENANTS, {"metrics": self.metrics, **settings}, software_devices=2,
+                         driver=str(driver))
 
     def __enter__(self):
         super().__enter__()

@@ -5,14 +5,28 @@ import re
 import socket
 import ssl
 import subprocess
+import sys
 import time
 import unittest
 
 import busy
+import fake_nvml
 import scrape
+import server
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "metrics.md"
 ROW = re.compile(r"\| `(\w+)` \| (\w+) \| (.*?) \| (.*) \|")
+
+MANY_ROUND_TRIPS = """
+import ctypes
+cuda = ctypes.CDLL("libcuda.so.1")
+context, free, total = ctypes.c_void_p(), ctypes.c_size_t(), ctypes.c_size_t()
+assert cuda.cuInit(0) == 0
+assert cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
+assert cuda.cuCtxSetCurrent(context) == 0
+for _ in range(100):
+    assert cuda.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total)) == 0
+"""
 
 
 class BusyTest(unittest.TestCase):
@@ -117,6 +131,35 @@ class FiguresTest(BusyTest):
         self.assertGreater(seen[f"{name}_sum"], 0.001)
         self.assertLess(seen[f"{name}_sum"], 60 * seen[f"{name}_count"])
 
+    def histogram(self, name, tenant):
+        """Its counts, each with those before, the sum and the count."""
+        seen = self.scrape()
+        buckets = [value for labels, value in seen.families[name].samples
+                   if labels.get("tenant") == tenant and "le" in labels]
+        of = f'{{tenant="{tenant}"}}'
+        return buckets, seen.values[f"{name}_sum{of}"], seen.values[f"{name}_count{of}"]
+
+    def test_how_long_programs_wait(self):
+        names = [f"longwire_{what}_seconds"
+                 for what in ("round_trip", "launch_queueing", "launch_to_start")]
+        before = {name: self.histogram(name, "serving")[2] for name in names}
+        asks = self.longwire.run_as("serving", sys.executable, "-c", MANY_ROUND_TRIPS)
+        self.assertEqual(0, asks.code, asks.err)
+        begun = time.monotonic()
+        result = self.longwire.run_as("serving", self.longwire.program("steady.static"), "4")
+        passed = time.monotonic() - begun
+        self.assertEqual(0, result.code, result.out + result.err)
+        for name in names:  # the session has ended, and what it counted stays
+            buckets, total, count = self.histogram(name, "serving")
+            self.assertEqual(sorted(buckets), buckets, name)
+            self.assertEqual(buckets[-1], count, name)
+            self.assertGreater(count, before[name], name)
+            self.assertLess(total, passed * count + 60, name)
+        _, queued, count = self.histogram(names[1], "serving")
+        _, until_start, same = self.histogram(names[2], "serving")
+        self.assertGreaterEqual(until_start, queued if count == same else 0)
+        self.assertEqual(0, self.histogram(names[0], "operator")[2], "it has no session")
+
     def test_when_the_certificate_expires(self):
         shown = subprocess.run(
             ["openssl", "x509", "-noout", "-enddate", "-in",
@@ -178,7 +221,13 @@ class PortTest(BusyTest):
 
 
 class EveryFamilyTest(BusyTest):
-    settings = {"metrics_per_session": True}
+    @classmethod
+    def setUpClass(cls):
+        driver = cls.enterClassContext(fake_nvml.Driver())
+        cls.settings = {"metrics_per_session": True, "driver": driver.path}
+        super().setUpClass()
+        server.wait_for(lambda: "longwire_device_power_watts" in scrape.fetch(
+            cls.longwire.metrics), 10, "what is known of the devices")
 
     def test_promtool_finds_nothing(self):
         result = subprocess.run(["promtool", "check", "metrics"], input=self.scrape().text,

@@ -9,6 +9,7 @@ import urllib.parse
 import urllib.request
 
 import busy
+import fake_nvml
 import server
 
 DEPLOY = pathlib.Path(__file__).resolve().parents[2] / "deploy"
@@ -80,7 +81,8 @@ def expressions():
 class PrometheusTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.longwire = cls.enterClassContext(busy.BusyServer())
+        driver = cls.enterClassContext(fake_nvml.Driver({**fake_nvml.VALUES, "reasons": 1}))
+        cls.longwire = cls.enterClassContext(busy.BusyServer(driver.path))
         cls.longwire.make_busy(cls)
         cls.prometheus = Prometheus(cls.longwire.metrics, cls.longwire.runtime)
         cls.addClassCleanup(cls.prometheus.end)

@@ -205,7 +205,8 @@ class OnceTest(TopCase):
         result = self.longwire.cli("top", "--once", "--interval", "0.5")
         self.assertEqual((0, ""), (result.code, result.err))
         self.assertIn("steady.static", result.out)
-        self.assertIn("POWER and TEMP: longwired does not know them", result.out)
+        self.assertIn("n/a: NVIDIA's management library (NVML) does not tell it of this device",
+                      result.out)
         self.assertNotIn("\x1b", result.out)
 
     def test_json(self):

@@ -25,9 +25,12 @@ class Family {
     metric.counter.value = static_cast<double>(value);
     metric.gauge.value = static_cast<double>(value);
   }
-  void AddHistogram(prometheus::ClientMetric::Histogram histogram) {
-    family_.metric.emplace_back().histogram = std::move(histogram);
+  void AddHistogram(Labels labels, prometheus::ClientMetric::Histogram histogram) {
+    prometheus::ClientMetric& metric = family_.metric.emplace_back();
+    metric.label = std::move(labels);
+    metric.histogram = std::move(histogram);
   }
+  bool empty() const { return family_.metric.empty(); }
   prometheus::MetricFamily Take() { return std::move(family_); }
 
  private:
@@ -48,7 +51,9 @@ class Families {
   std::vector<prometheus::MetricFamily> Take() {
     std::vector<prometheus::MetricFamily> taken;
     taken.reserve(families_.size());
-    for (Family& family : families_) taken.push_back(family.Take());
+    for (Family& family : families_) {
+      if (!family.empty()) taken.push_back(family.Take());
+    }
     return taken;
   }
 

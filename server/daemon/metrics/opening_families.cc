@@ -48,7 +48,7 @@ void AddOpenings(const Scrape& scrape, Families* families) {
       ->Histogram("longwire_session_opening_seconds",
                   "How long the sessions that were opened took to open, from the request's arrival "
                   "to the answer.")
-      .AddHistogram(HistogramOf(scrape.openings));
+      .AddHistogram({}, HistogramOf(scrape.openings));
 }
 
 }  // namespace longwire::daemon

@@ -7,7 +7,9 @@ std::vector<prometheus::MetricFamily> FamiliesOf(const Scrape& scrape) {
   AddDaemon(scrape, &families);
   AddProcess(scrape, &families);
   AddDevices(scrape, &families);
+  AddHealth(scrape, &families);
   AddTenants(scrape, &families);
+  AddLatencies(scrape, &families);
   AddIdentities(scrape, &families);
   AddOpenings(scrape, &families);
   AddAdmission(scrape, &families);

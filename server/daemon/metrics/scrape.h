@@ -34,6 +34,8 @@ std::vector<prometheus::MetricFamily> FamiliesOf(const Scrape& scrape);
 // Its parts.
 void AddDevices(const Scrape& scrape, Families* families);
 void AddTenants(const Scrape& scrape, Families* families);
+void AddHealth(const Scrape& scrape, Families* families);
+void AddLatencies(const Scrape& scrape, Families* families);
 void AddIdentities(const Scrape& scrape, Families* families);
 void AddSessions(const Scrape& scrape, Families* families);
 void AddDaemon(const Scrape& scrape, Families* families);

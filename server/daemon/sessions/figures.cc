@@ -1,5 +1,6 @@
 #include "server/daemon/sessions/figures.h"
 
+#include <array>
 #include <map>
 
 #include "longwire/call_ids.h"
@@ -79,6 +80,20 @@ void FillTenant(SessionTable& table, const config::Tenant& tenant, const warden:
   }
 }
 
+void FillLatencies(const gates::AllLatencies& all, transport::TenantFigures* figures) {
+  constexpr std::array kNames = {"round_trip", "launch_queueing", "launch_to_start"};
+  static_assert(kNames.size() == gates::kLatencies);
+  for (size_t i = 0; i < all.size(); ++i) {
+    transport::Latency* latency = figures->add_latencies();
+    latency->set_of(kNames[i]);
+    for (uint64_t bound : gates::kLatencyBounds) {
+      latency->add_bounds(Seconds(std::chrono::nanoseconds(bound)));
+    }
+    for (uint64_t count : all[i].counts) latency->add_counts(count);
+    latency->set_seconds(static_cast<double>(all[i].nanoseconds) / 1e9);
+  }
+}
+
 void AddTenants(SessionTable& table, const warden::Stats* stats, const Peer& peer,
                 transport::InspectReply* reply) {
   // The configured ones, and those of sessions that run on under an older configuration.
@@ -97,11 +112,13 @@ void AddTenants(SessionTable& table, const warden::Stats* stats, const Peer& pee
   }
   auto times = table.scheduling().GpuTimes();
   auto shares = table.scheduling().Shares();
+  auto latencies = table.scheduling().Latencies();
   for (const auto& [name, tenant] : tenants) {
     if (!peer.MaySee(tenant)) continue;
     transport::TenantFigures* figures = reply->add_tenants();
     FillTenant(table, tenant, stats, times[name], sessions[name], figures);
     figures->set_memory_charged(charged[name]);
+    FillLatencies(latencies[name], figures);
     figures->set_share_due(shares[name].due);
     figures->set_share_had(shares[name].had);
   }

@@ -98,6 +98,10 @@ void Scheduling::Inherit(const scheduler::SessionInfo& session,
   page->OpenAll();
   base::MutexLock lock(mutex_);
   for (uint32_t i = 0; i < gates::kMaxCalls; ++i) ended_calls_[i] -= page->calls(i).load();
+  gates::AllLatencies& latencies = ended_latencies_[session.tenant];
+  for (size_t i = 0; i < latencies.size(); ++i) {
+    latencies[i].Subtract(page->Counts(static_cast<gates::Latency>(i)));
+  }
   Enter(session, page);
 }
 
@@ -135,6 +139,7 @@ void Scheduling::Close(uint64_t session) {
     std::erase_if(device.seats, [&](const Seat& seat) { return seat.session == session; });
   }
   AddCalls(page, &ended_calls_);
+  page.AddLatencies(&ended_latencies_[worker->second.info.tenant]);
   epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, page.bell_descriptor(), nullptr);
   workers_.erase(worker);
   Deliver(scheduler::SessionClosed{session});
@@ -473,22 +478,11 @@ std::vector<SeatFigures> Scheduling::Seats() {
   return all;
 }
 
-scheduler::Counters Scheduling::counters() {
-  base::MutexLock lock(mutex_);
-  return core_.snapshot().counters;
-}
-
 std::vector<uint64_t> Scheduling::CallCounts() {
   base::MutexLock lock(mutex_);
   std::vector<uint64_t> counts = ended_calls_;
   for (auto& [session, worker] : workers_) AddCalls(*worker.page, &counts);
   return counts;
-}
-
-std::map<std::string, std::chrono::nanoseconds> Scheduling::GpuTimes() {
-  base::MutexLock lock(mutex_);
-  for (auto& [number, device] : devices_) Account(device);
-  return gpu_times_;
 }
 
 }  // namespace longwire::daemon

@@ -76,6 +76,8 @@ class Scheduling {
   std::vector<uint64_t> CallCounts();
   // By tenant, of all its sessions since the start.
   std::map<std::string, std::chrono::nanoseconds> GpuTimes();
+  // How long sessions' calls took, by tenant, since the daemon began.
+  std::map<std::string, gates::AllLatencies> Latencies();
   // For each tenant with best-effort sessions: the share of their devices that is due to it by the
   // weights of the tenants there, and the share that it had in the last minute.
   std::map<std::string, ShareFigures> Shares();
@@ -148,6 +150,8 @@ class Scheduling {
   bool delivering_ LONGWIRE_GUARDED_BY(mutex_) = false;
   scheduler::Time next_poll_ LONGWIRE_GUARDED_BY(mutex_){0};
   std::vector<uint64_t> ended_calls_ LONGWIRE_GUARDED_BY(mutex_);  // of sessions that have ended
+  // By tenant, of sessions that have ended.
+  std::map<std::string, gates::AllLatencies> ended_latencies_ LONGWIRE_GUARDED_BY(mutex_);
   bool ending_ LONGWIRE_GUARDED_BY(mutex_) = false;
 };
 

@@ -174,6 +174,7 @@ CUresult Executor::Execute(QueuedCall& call, const std::shared_ptr<Stream>& stre
     int failed = context.context()->failed;
     if (failed != 0 && !WorksWhenFailed(call.call)) {
       Refuse(call, static_cast<CUresult>(failed));
+      if (session_.spans().on()) session_.spans().Dropped(call);
       return CUDA_SUCCESS;
     }
     session_.SetContext(*context.context());
@@ -182,6 +183,8 @@ CUresult Executor::Execute(QueuedCall& call, const std::shared_ptr<Stream>& stre
     session_.SetNoContext();
   }
   LaunchChains::Change change(session_.chains(), call.call);
+  const bool measures = stream == nullptr && session_.spans().on();
+  const uint64_t begun = measures ? Spans::Now() : 0;
   wire::Reader reader(call.arguments);
   if (Dispatch(context, call.call, reader) != wire::WireResult::kOk) {
     session_.Fatal(std::string("the arguments of ") + CallName(call.call) + " cannot be decoded");
@@ -189,6 +192,7 @@ CUresult Executor::Execute(QueuedCall& call, const std::shared_ptr<Stream>& stre
   }
   // A handler that has nothing to say has succeeded.
   if (!context.answered()) context.Fail(CUDA_SUCCESS);
+  if (measures && context.result() != kNotYet) session_.spans().Ran(call, begun);
   return context.result();
 }
 

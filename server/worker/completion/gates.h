@@ -39,6 +39,10 @@ class Gates {
     std::atomic<uint64_t>& count = page_->calls(static_cast<uint32_t>(call));
     count.store(count.load(std::memory_order_relaxed) + times, std::memory_order_relaxed);
   }
+  // Any thread.
+  void Count(gates::Latency latency, uint64_t nanoseconds) {
+    if (page_ != nullptr) page_->Count(latency, nanoseconds);
+  }
   // True if every call may be issued: the gate is open and there is no budget.
   bool IsWideOpen(int32_t device) const {
     if (page_ == nullptr) return true;

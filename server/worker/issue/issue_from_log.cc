@@ -2,6 +2,7 @@
 #include "server/worker/completion/gates.h"
 #include "server/worker/issue/issuer.h"
 #include "server/worker/support/current_context.h"
+#include "server/worker/tracing/launch_samples.h"
 #include "wire/record.h"
 
 namespace longwire::worker {
@@ -64,8 +65,16 @@ Issuer::FromLog Issuer::IssueFromLog(const std::shared_ptr<Stream>& stream,
   Locks locks(*this, *stream);
   uses_.current_context.Set(*stream->context);
   uses_.gates.Queued(stream->context->device, static_cast<int64_t>(launches_.size()));
+  const bool samples = uses_.samples.due();
+  if (samples) {
+    uses_.samples.Choose(position);
+    uses_.samples.Starts(*stream);
+  }
   CUresult result = CUDA_SUCCESS;
   size_t given = launches_.Give(&result);
+  if (samples) FinishSample(*stream, given != 0);
+  if (samples && given == 0) uses_.samples.Dropped();
+  uses_.samples.Count(given);
   size_t left = launches_.size() - given;
   if (left != 0) {
     uses_.gates.Queued(stream->context->device, -static_cast<int64_t>(left));

@@ -6,6 +6,8 @@
 #include "server/worker/completion/timeline.h"
 #include "server/worker/support/current_context.h"
 #include "server/worker/support/failures.h"
+#include "server/worker/tracing/launch_samples.h"
+#include "server/worker/tracing/spans.h"
 #include "wire/guards.h"
 #include "wire/limits.h"
 #include "wire/record.h"
@@ -37,6 +39,8 @@ void Issuer::Remove(const std::shared_ptr<Stream>& stream) {
   uses_.gates.Queued(stream->context->device, -static_cast<int64_t>(stream->queue.size()));
   for (; !stream->queue.empty(); Leave(*stream)) {
     AfterDropped(uses_.bookkeeping, stream->queue.front());
+    if (uses_.spans.on()) uses_.spans.Dropped(stream->queue.front());
+    if (uses_.samples.IsChosen(stream->queue.front().position)) uses_.samples.Dropped();
     uses_.executor.Refuse(stream->queue.front(), CUDA_ERROR_CONTEXT_IS_DESTROYED);
   }
   std::erase(streams_, stream);
@@ -56,6 +60,8 @@ void Issuer::RemoveContext(uint32_t context) {
 }
 
 void Issuer::Enqueue(const std::shared_ptr<Stream>& stream, QueuedCall& call) {
+  if (uses_.spans.on()) uses_.spans.Read(call);
+  if (call.call == CallId::lwLaunch && uses_.samples.due()) uses_.samples.Choose(call.position);
   waiting_bytes_ += Footprint(call);
   stream->queue.Push(call);
   uses_.gates.Queued(stream->context->device, 1);
@@ -98,7 +104,10 @@ bool Issuer::Pass() {
 bool Issuer::MayStart(const Stream& stream, const QueuedCall& head) const {
   if (head.position > barrier_ && !IsOfMirrors(stream, head.call)) return false;
   if (stream.unfinished.load() >= wire::kMaxUnfinishedPerStream) return false;
-  if (!uses_.gates.MayIssue(stream, head)) return false;
+  if (!uses_.gates.MayIssue(stream, head)) {
+    if (uses_.spans.on()) uses_.spans.Held(head);
+    return false;
+  }
   if (head.call == CallId::lwCaptureEnd && !AllCaptured(head.position)) return false;
   return head.position < OthersTurn(stream);
 }
@@ -220,7 +229,7 @@ void Issuer::MarkIfDue(const std::shared_ptr<Stream>& stream) {
 }
 
 bool Issuer::BeginLaunches(const Stream& stream) {
-  if (!uses_.gates.IsWideOpen(stream.context->device)) return false;
+  if (uses_.spans.on() || !uses_.gates.IsWideOpen(stream.context->device)) return false;
   uint32_t most = std::min(kMaxUnmarked - std::min(stream.unmarked, kMaxUnmarked),
                            wire::kMaxUnfinishedPerStream - stream.unfinished.load());
   return launches_.Begin(stream, std::min(barrier_, OthersTurn(stream) - 1), most);
@@ -231,13 +240,19 @@ bool Issuer::IssueLaunches(const std::shared_ptr<Stream>& stream) {
   for (size_t i = 0; i < stream->queue.size(); ++i) {
     const QueuedCall& call = stream->queue[i];
     bool plain = call.call == CallId::lwLaunch && call.flags == 0 && call.step == 0;
+    // What is measured is the first of its run.
+    if (i != 0 && uses_.samples.IsChosen(call.position)) break;
     if (!plain || !launches_.Add(call.position, call.arguments)) break;
   }
   if (launches_.size() < 2) return false;
   uses_.current_context.Set(*stream->context);
+  const bool samples = uses_.samples.IsChosen(stream->queue.front().position);
+  if (samples) uses_.samples.Starts(*stream);
   CUresult result = CUDA_SUCCESS;
   size_t given = launches_.Give(&result);
+  if (samples) FinishSample(*stream, given != 0);
   if (given == 0) return false;
+  uses_.samples.Count(given);
   QueuedCall& last_given = stream->queue[given - 1];
   // The others went well.
   if (result != CUDA_SUCCESS) uses_.executor.Return(last_given, stream, result);
@@ -275,11 +290,28 @@ bool Issuer::Issue(const std::shared_ptr<Stream>& stream, QueuedCall& head) {
     stream->push_next = true;  // somebody may poll the event
     PlaceMarker(stream);
     uses_.executor.Execute(head, stream);
+    if (uses_.spans.on()) uses_.spans.Issued(*stream, head);
     return true;
   }
-  if (uses_.executor.Execute(head, stream) == kNotYet) return false;
+  const bool measures = uses_.spans.on();
+  const bool samples = uses_.samples.IsChosen(head.position);
+  if (measures) uses_.spans.Starts(*stream, head);
+  if (samples) uses_.samples.Starts(*stream);
+  const bool issued = uses_.executor.Execute(head, stream) != kNotYet;
+  if (samples) FinishSample(*stream, issued);
+  if (!issued) return false;
+  if (head.call == CallId::lwLaunch) uses_.samples.Count(1);
+  if (measures) uses_.spans.Issued(*stream, head);
   CountIssued(*stream, head);
   return true;
+}
+
+void Issuer::FinishSample(Stream& stream, bool issued) {
+  if (issued) {
+    uses_.samples.Issued(stream);
+  } else {
+    uses_.samples.ComesAgain(stream);
+  }
 }
 
 void Issuer::CountUnmarked(Stream& stream, uint64_t first, uint64_t last, size_t calls) {
@@ -298,6 +330,8 @@ void Issuer::CountIssued(Stream& stream, const QueuedCall& head) {
 void Issuer::Drop(const std::shared_ptr<Stream>& stream, QueuedCall& head, CUresult why) {
   AfterDropped(uses_.bookkeeping, head);
   uses_.executor.Refuse(head, why);
+  if (uses_.spans.on()) uses_.spans.Dropped(head);
+  if (uses_.samples.IsChosen(head.position)) uses_.samples.Dropped();
   CountIssued(*stream, head);
 }
 

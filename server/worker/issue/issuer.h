@@ -26,6 +26,8 @@ namespace longwire::worker {
 class CurrentContext;
 class Failures;
 class Gates;
+class LaunchSamples;
+class Spans;
 class Timelines;
 
 class Issuer {
@@ -35,6 +37,8 @@ class Issuer {
     Bookkeeping bookkeeping;
     LaunchRun::Uses launches;
     Gates& gates;
+    Spans& spans;
+    LaunchSamples& samples;
     Timelines& timelines;
     CurrentContext& current_context;
     Failures& failures;
@@ -114,6 +118,7 @@ class Issuer {
   // Counts issued calls, from position `first` to `last`, that no marker follows yet.
   void CountUnmarked(Stream& stream, uint64_t first, uint64_t last, size_t calls);
   void CountIssued(Stream& stream, const QueuedCall& head);
+  void FinishSample(Stream& stream, bool issued);
   void Drop(const std::shared_ptr<Stream>& stream, QueuedCall& head, CUresult why);
 
   Uses uses_;

@@ -14,6 +14,7 @@
 #include "server/worker/support/failures.h"
 #include "server/worker/support/helpers.h"
 #include "server/worker/support/host_memory.h"
+#include "server/worker/tracing/spans.h"
 #include "server/worker/transfer/transfers.h"
 #include "wire/guards.h"
 #include "wire/record.h"
@@ -228,6 +229,7 @@ void LogThread::TakeBytes(std::span<const std::byte> bytes) {
 }
 
 void LogThread::SortOutsideStreams(QueuedCall call) {
+  if (uses_.spans.on()) uses_.spans.Read(call);
   if (uses_.deferred.Take(call)) return;
   switch (CallRunsOn(call.call)) {
     case CallThread::kLogThread:

@@ -27,6 +27,7 @@ class Gates;
 class Helpers;
 class HostMemory;
 class Memory;
+class Spans;
 class Swapping;
 class Transfers;
 
@@ -39,6 +40,7 @@ class LogThread {
     Bookkeeping bookkeeping;
     const HandleTable<Stream>& streams;
     Gates& gates;
+    Spans& spans;
     Memory& memory;
     Swapping& swapping;
     Transfers& transfers;

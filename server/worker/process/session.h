@@ -47,6 +47,8 @@
 #include "server/worker/support/object_values.h"
 #include "server/worker/support/objects.h"
 #include "server/worker/support/text_pipes.h"
+#include "server/worker/tracing/launch_samples.h"
+#include "server/worker/tracing/spans.h"
 #include "server/worker/transfer/host_segment.h"
 #include "server/worker/transfer/lanes.h"
 #include "server/worker/transfer/staging.h"
@@ -121,6 +123,7 @@ class WorkerSession {
   GivenResources& resources() { return resources_; }
   Printing& printing() { return printing_; }
   LaunchChains& chains() { return chains_; }
+  Spans& spans() { return spans_; }
   LoadedFunctions& loaded_functions() { return loaded_functions_; }
 
   // First, for what they hold is counted in it.
@@ -170,6 +173,8 @@ class WorkerSession {
   ImageCache images_;
   Graphs graphs_;
   Gates gates_;
+  Spans spans_;
+  LaunchSamples samples_;
   Printing printing_;
   LaunchChains chains_;
   LoadedFunctions loaded_functions_;

@@ -107,6 +107,7 @@ CUresult Do_lwContextDestroy(CallContext& context, const calls::lwContextDestroy
     }
   }
   session.events().DestroyAllOf(*found);
+  session.spans().Forget(*found);
   DestroyModulesOf(session, *found);
   session.texture_objects.ForgetContext(found->id);
   if (warm) {

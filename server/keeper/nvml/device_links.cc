@@ -1,17 +1,13 @@
-#include "server/keeper/device_links.h"
-
-#include <dlfcn.h>
-
-#include <filesystem>
+#include "server/keeper/nvml/device_links.h"
 
 #include "base/uuid_text.h"
+#include "server/keeper/nvml/nvml_library.h"
 
 namespace longwire::keeper {
 namespace {
 
 // The part of the library's interface that is used here. Declared here, so that building needs no
 // header of the driver.
-constexpr int kSuccess = 0;
 constexpr unsigned kMaxLinks = 64;      // devices so far have up to 18
 constexpr unsigned kCapabilities = 6;   // of a link
 constexpr unsigned kStateField = 165;   // whether a link is up, on Hopper and newer
@@ -33,55 +29,39 @@ static_assert(sizeof(PciInfo) == 68 && sizeof(FieldValue) == 40);
 
 using Device = void*;
 
-class Library {
- public:
-  // Never unloaded: its threads outlive any use of it.
-  explicit Library(const std::string& path)
-      : handle_(dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) {}
-
-  // NVML's code; an error if the library lacks the function.
-  template <class... Arguments>
-  int Call(const char* name, Arguments... arguments) const {
-    void* found = handle_ == nullptr ? nullptr : dlsym(handle_, name);
-    return found == nullptr ? -1 : reinterpret_cast<int (*)(Arguments...)>(found)(arguments...);
-  }
-
- private:
-  void* handle_;
-};
-
-bool IsUp(const Library& library, Device device, unsigned number) {
+bool IsUp(const NvmlLibrary& library, Device device, unsigned number) {
   FieldValue field{};
   field.field = kStateField;
   field.scope = number;
-  if (library.Call("nvmlDeviceGetFieldValues", device, 1, &field) == kSuccess &&
-      field.code == kSuccess) {
+  if (library.Call("nvmlDeviceGetFieldValues", device, 1, &field) == kNvmlSuccess &&
+      field.code == kNvmlSuccess) {
     return static_cast<unsigned>(field.value) == 1;
   }
   unsigned up = 0;
-  return library.Call("nvmlDeviceGetNvLinkState", device, number, &up) == kSuccess && up == 1;
+  return library.Call("nvmlDeviceGetNvLinkState", device, number, &up) == kNvmlSuccess && up == 1;
 }
 
-DeviceLink Describe(const Library& library, Device device, unsigned number) {
+DeviceLink Describe(const NvmlLibrary& library, Device device, unsigned number) {
   DeviceLink link;
   link.number = number;
-  if (library.Call("nvmlDeviceGetNvLinkVersion", device, number, &link.version) != kSuccess) {
+  if (library.Call("nvmlDeviceGetNvLinkVersion", device, number, &link.version) != kNvmlSuccess) {
     link.version = 0;
   }
   for (unsigned capability = 0; capability < kCapabilities; ++capability) {
     unsigned has = 0;
     if (library.Call("nvmlDeviceGetNvLinkCapability", device, number, capability, &has) ==
-            kSuccess &&
+            kNvmlSuccess &&
         has != 0) {
       link.capabilities |= 1u << capability;
     }
   }
   if (library.Call("nvmlDeviceGetNvLinkRemoteDeviceType", device, number, &link.remote_type) !=
-      kSuccess) {
+      kNvmlSuccess) {
     link.remote_type = kUnknownEnd;
   }
   PciInfo remote{};
-  if (library.Call("nvmlDeviceGetNvLinkRemotePciInfo_v2", device, number, &remote) == kSuccess) {
+  if (library.Call("nvmlDeviceGetNvLinkRemotePciInfo_v2", device, number, &remote) ==
+      kNvmlSuccess) {
     remote.address[sizeof(remote.address) - 1] = '\0';
     link.remote = remote.address;
   }
@@ -92,12 +72,11 @@ DeviceLink Describe(const Library& library, Device device, unsigned number) {
 
 std::vector<DeviceLink> LinksOf(const std::string& driver, const std::string& uuid) {
   std::vector<DeviceLink> links;
-  // Not by the loader's search path: that may lead to our own client library of this name.
-  Library library(std::filesystem::path(driver).replace_filename("libnvidia-ml.so.1"));
-  if (library.Call("nvmlInit_v2") != kSuccess) return links;
+  NvmlLibrary library(driver);
+  if (library.Call("nvmlInit_v2") != kNvmlSuccess) return links;
   Device device = nullptr;
   std::string text = base::UuidText(uuid);
-  if (library.Call("nvmlDeviceGetHandleByUUID", text.c_str(), &device) == kSuccess) {
+  if (library.Call("nvmlDeviceGetHandleByUUID", text.c_str(), &device) == kNvmlSuccess) {
     for (unsigned number = 0; number < kMaxLinks; ++number) {
       if (IsUp(library, device, number)) links.push_back(Describe(library, device, number));
     }

@@ -1,5 +1,5 @@
 // Links as a library beside the driver tells them: one made for the test, with four of them.
-#include "server/keeper/device_links.h"
+#include "server/keeper/nvml/device_links.h"
 
 #include <gtest/gtest.h>
 

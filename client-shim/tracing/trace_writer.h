@@ -1,0 +1,46 @@
+// From notes and measurements to the trace's lines, all on this host's clock.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "client-shim/tracing/recorder.h"
+#include "client-shim/tracing/server_clock.h"
+#include "client-shim/tracing/trace_file.h"
+#include "longwire/calls.h"
+#include "wire/open.h"
+
+namespace longwire::shim {
+
+class TraceWriter {
+ public:
+  explicit TraceWriter(TraceFile& file) : file_(file) {}
+
+  // The names of the parts: the program, and what serves it.
+  void Begin(const wire::OpenReply& opened, uint64_t start);
+  void Write(const Notes& notes);
+  void Write(const std::vector<calls::CallSpan>& spans, const ServerClock& clock);
+  void Name(uint64_t function, std::string_view name);
+  // What is known of the server's clock.
+  void WriteClock(const ServerClock& clock);
+
+ private:
+  // Notes of calls whose measurements have not come, at most; the oldest go.
+  static constexpr size_t kSentLimit = size_t{1} << 18;
+
+  void NameTrack(uint32_t part, uint64_t track, const std::string& name);
+  void WriteSpan(const calls::CallSpan& span, const ServerClock& clock);
+  uint64_t WriteDeviceSpan(const calls::CallSpan& span, const ServerClock& clock, uint64_t sent,
+                           uint64_t begun);
+  std::string NameOf(const calls::CallSpan& span) const;
+
+  TraceFile& file_;
+  std::map<uint64_t, SentNote> sent_;  // by position
+  std::unordered_map<uint64_t, std::string> names_;
+  std::map<std::pair<uint32_t, uint64_t>, uint64_t> tracks_;  // when the last span ended
+};
+
+}  // namespace longwire::shim
