@@ -21,6 +21,7 @@
 #include "server/daemon/metrics/endpoint.h"
 #include "server/daemon/metrics/scrape.h"
 #include "server/daemon/notify.h"
+#include "server/daemon/pool/pool.h"
 #include "server/daemon/sessions/terms.h"
 #include "server/daemon/settings/options.h"
 #include "server/daemon/settings/paths.h"
@@ -98,7 +99,7 @@ void WarnOfMetrics(const std::string& where) {
                               "port: they name tenants and identities");
 }
 
-Scrape NewScrape(SessionTable& table, const AcceptLoop& accept) {
+Scrape NewScrape(SessionTable& table, const AcceptLoop& accept, const Pool* pool) {
   Scrape scrape;
   scrape.figures = InspectAll(table, {});
   scrape.per_session = table.config()->metrics_per_session();
@@ -107,6 +108,10 @@ Scrape NewScrape(SessionTable& table, const AcceptLoop& accept) {
   scrape.openings = table.opening_times().Get();
   scrape.certificate_expires = accept.CertificateExpires();
   scrape.process = ReadProcess();
+  if (pool != nullptr) {
+    std::string sentence;
+    scrape.pool = {pool->joined(&sentence), pool->places(), pool->placed()};
+  }
   return scrape;
 }
 
@@ -118,7 +123,7 @@ bool ListensAt(const config::Config& config, uint32_t port) {
 
 // Who comes to the control socket may administer.
 std::string AnswerControl(const std::string& who, std::string_view encoded, Admin& admin,
-                          SessionTable& table) {
+                          SessionTable& table, Pool* pool) {
   transport::ControlRequest request;
   transport::ControlReply reply;
   bool read = request.ParseFromArray(encoded.data(), static_cast<int>(encoded.size()));
@@ -126,6 +131,7 @@ std::string AnswerControl(const std::string& who, std::string_view encoded, Admi
     reply.set_another_daemon(true);
   } else if (request.has_inspect()) {
     *reply.mutable_inspect() = InspectAll(table, request.inspect());
+    if (request.inspect().pool()) InspectPool(pool, true, "", reply.mutable_inspect());
   } else if (request.has_admin()) {
     *reply.mutable_admin() = admin.Execute(who, request.admin());
   } else {
@@ -151,10 +157,13 @@ int WaitForTheEnd(const sigset_t& signals, Reloader& reloader, Notifier& notifie
 }
 
 // First the sessions of the daemon before: their clients come back as soon as the port is open.
-bool Begin(SessionTable& table, AcceptLoop& accept, LocalSocket& local_socket) {
+bool Begin(SessionTable& table, AcceptLoop& accept, LocalSocket& local_socket, Pool* pool) {
   std::string sentence;
   const std::string path = config::LocalSocketPath(*table.config());
-  bool started = table.Start(&sentence) && accept.Start(&sentence) &&
+  accept.set_pool(pool);
+  local_socket.set_pool(pool);
+  bool started = table.Start(&sentence) && (pool == nullptr || pool->Start(&sentence)) &&
+                 accept.Start(&sentence) &&
                  (path.empty() || local_socket.Start(path, &sentence));
   local_socket.Inherit(table.InheritedClients());
   if (!started) Log(LogLevel::kError, sentence);
@@ -178,12 +187,14 @@ int Serve(config::LiveConfig& live, Reloader& reloader, const sigset_t& signals)
     return 1;
   }
   SessionTable table(live);
+  std::unique_ptr<Pool> pool;  // outlives those who open sessions
+  if (first->has_pool()) pool = std::make_unique<Pool>(table, first->pool());
   AcceptLoop accept(table);
   LocalSocket local_socket(table);
   Removals removals(table, accept.revocations(),
                     [&accept](const std::string& chain) { return accept.Distrust(chain); });
   table.set_check([&removals](const ServerSession& session) { return removals.CheckNew(session); });
-  if (!Begin(table, accept, local_socket)) {
+  if (!Begin(table, accept, local_socket, pool.get())) {
     table.Leave();
     return 1;
   }
@@ -202,7 +213,7 @@ int Serve(config::LiveConfig& live, Reloader& reloader, const sigset_t& signals)
   });
   WarnOfExposure(*first);
   removals.Start();
-  MetricsEndpoint metrics([&] { return FamiliesOf(NewScrape(table, accept)); });
+  MetricsEndpoint metrics([&] { return FamiliesOf(NewScrape(table, accept, pool.get())); });
   if (first->has_metrics()) WarnOfMetrics(first->metrics());
   if (first->has_metrics() && !metrics.Start(first->metrics(), &sentence)) {
     Log(LogLevel::kError, sentence);
@@ -211,11 +222,11 @@ int Serve(config::LiveConfig& live, Reloader& reloader, const sigset_t& signals)
   }
   Notifier notifier(service::Manager::Ours(), accept);
   Admin admin([&](const std::string& who) { return ReloadFor(who, reloader, notifier); }, table,
-              removals);
+              removals, pool.get());
   accept.set_admin(&admin);
   Control control([&](const std::string& who) { return ReloadFor(who, reloader, notifier); },
                   [&](const std::string& who, std::string_view request) {
-                    return AnswerControl(who, request, admin, table);
+                    return AnswerControl(who, request, admin, table, pool.get());
                   });
   StartControl(control, *first);
   Log(LogLevel::kInfo, "ready, version " LONGWIRE_VERSION);
@@ -229,6 +240,7 @@ int Serve(config::LiveConfig& live, Reloader& reloader, const sigset_t& signals)
   accept.Stop();
   local_socket.Stop();
   removals.Stop();
+  if (pool != nullptr) pool->Stop();
   return 0;
 }
 
