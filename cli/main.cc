@@ -15,7 +15,7 @@ namespace {
 
 constexpr void (*kCommands[])(CommandLine&) = {
     AddRun,  AddDoctor, AddStatus, AddTop,   AddMemory, AddUsage,   AddTrace,     AddInvite,
-    AddJoin, AddCert,   AddConfig, AddAdmin, AddBench,  AddVersion, AddCompletion};
+    AddJoin, AddCert,   AddConfig, AddAdmin, AddPool,   AddBench,   AddVersion,   AddCompletion};
 
 constexpr const char* kFooter =
     R"(HOST:PORT may be a list with commas between, and for run, trace, doctor, admin and bench
