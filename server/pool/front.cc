@@ -193,7 +193,7 @@ void FrontPart::Clean() {
   {
     base::MutexLock lock(mutex_);
     for (const auto& [key, kv] : keys) {
-      if (pending_.contains(LastPart(key))) continue;
+      if (pending_.contains(LastPart(key)) || kv.lease() != lease_.id()) continue;
       if (txn.success_size() < static_cast<int>(kCleanAtOnce)) {
         *txn.add_success() = etcd::DeleteOp(key);
       }

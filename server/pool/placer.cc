@@ -23,6 +23,8 @@ constexpr std::chrono::milliseconds kGather{2};
 // A waiter hears at most so often that its place or its reason has changed.
 constexpr std::chrono::milliseconds kTellAgain{1000};
 constexpr std::chrono::seconds kSkip{2};
+// So long a program that fits nowhere is looked at again before it is refused.
+constexpr std::chrono::milliseconds kEnding{400};
 // In one transaction; etcd takes 128 operations.
 constexpr size_t kPlacements = 20;
 constexpr size_t kAnswersAtOnce = 40;
@@ -51,7 +53,7 @@ void PlacerPart::Stop() {
 
 void PlacerPart::Loop() {
   while (!stop_.load()) {
-    if (lease_.id() != 0 && Campaign()) {
+    if (lease_.id() != 0 && may_() && Campaign()) {
       Lead();
     } else {
       std::this_thread::sleep_for(kCampaignPause);
@@ -89,8 +91,10 @@ void PlacerPart::Lead() {
   if (mirror_->Refresh(&sentence) && mirror_->Start(&sentence)) {
     Log(LogLevel::kInfo, "this host places the pool's sessions now");
     leads_.store(true);
+    look_ = Clock::now() + kLook;
     while (!stop_.load() && lease_.id() == elected_lease_ && Pass()) {
-      mirror_->Wait(Clock::now() + kLook);
+      mirror_->Wait(look_);
+      look_ = Clock::now() + kLook;
       std::this_thread::sleep_for(kGather);
     }
     leads_.store(false);
@@ -221,6 +225,13 @@ void PlacerPart::Decide(const Directory& directory, const Waiter& waiter, const 
     answer.set_address(directory.hosts.at(decision.host).host.address());
     told_.erase(waiter.number);
   } else {
+    // What has just ended comes back in a moment.
+    auto [since, first] = told_.try_emplace(waiter.number, Clock::now());
+    if (Clock::now() - since->second < kEnding) {
+      look_ = std::min(look_, since->second + kEnding);
+      return;
+    }
+    told_.erase(since);
     answer.set_refusal(decision.reason);
   }
   etcd::pb::TxnRequest& request = batch->request;

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -19,9 +20,15 @@ namespace longwire::pool {
 
 class PlacerPart {
  public:
-  // `policy`: pack, spread or least_loaded.
-  PlacerPart(etcd::Client& client, etcd::Lease& lease, std::string host, std::string policy)
-      : client_(client), lease_(lease), host_(std::move(host)), planner_(std::move(policy)) {}
+  // `policy`: pack, spread or least_loaded. `may`: whether this host is in the pool, so that it may
+  // be elected.
+  PlacerPart(etcd::Client& client, etcd::Lease& lease, std::string host, std::string policy,
+             std::function<bool()> may)
+      : client_(client),
+        lease_(lease),
+        host_(std::move(host)),
+        may_(std::move(may)),
+        planner_(std::move(policy)) {}
   ~PlacerPart() { Stop(); }
 
   // False with a sentence where the system starts no thread.
@@ -50,6 +57,7 @@ class PlacerPart {
   etcd::Client& client_;
   etcd::Lease& lease_;
   const std::string host_;
+  const std::function<bool()> may_;
   scheduler::pool::Planner planner_;
   std::atomic<bool> stop_{false};
   std::atomic<bool> leads_{false};
@@ -60,6 +68,7 @@ class PlacerPart {
   std::unique_ptr<etcd::Mirror> mirror_;
   int64_t elected_ = 0;  // revision at which this host's `placer` was made
   int64_t elected_lease_ = 0;
+  Clock::time_point look_{};  // when to look again, also without a change
   bool one_by_one_ = false;  // a batch failed as a whole
   uint32_t failures_ = 0;    // in a row
   std::map<std::string, Clock::time_point> skipped_;  // waiters whose answers etcd does not take

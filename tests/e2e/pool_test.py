@@ -75,7 +75,7 @@ class PoolTest(unittest.TestCase):
         self.assertEqual([2, 2, 2], [len(of) for of in self.pool.claims().values()])
         result = self.run_at("a", "--memory", "5GiB")
         self.assertEqual(1, result.code, result)
-        self.assertIn("2048 MiB are missing", result.err)
+        self.assertRegex(result.err, r"a: \d+ MiB are missing; b: \d+ MiB are missing; c: ")
         self.assertEqual(0, self.run_at("a", "--memory", "3GiB").code)
         self.check()
 
@@ -107,6 +107,7 @@ class PoolTest(unittest.TestCase):
             server.wait_for(lambda: text in second.log.read_text(), 10, "the refusal")
             result = second.run("vector_add.static")
             self.assertEqual(1, result.code, result)
+            self.assertIn("this host is not in the pool now: " + text, result.err)
         self.assertEqual(["a", "b", "c"], self.pool.joined())
 
     def test_the_checker_finds_what_is_planted(self):

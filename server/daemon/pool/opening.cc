@@ -66,6 +66,10 @@ bool Pool::ReadAsked(Asked* asked, const Peer& peer, std::string* sentence) {
 PoolOpening Pool::AskForPlace(Asked& asked, const Peer& peer,
                               const std::atomic<bool>& cancelled) {
   std::string sentence;
+  // Another one of this name may be there, whose answers these would be.
+  if (!host_->joined(&sentence)) {
+    return Refuse(peer, "this host is not in the pool now: " + sentence);
+  }
   if (!table_.entrance().AwaitOpening(peer.identity, cancelled, &sentence) ||
       !ReadAsked(&asked, peer, &sentence)) {
     return Refuse(peer, sentence);

@@ -76,7 +76,11 @@ bool Pool::Start(std::string* sentence) {
                                            HostOptionsOf(*table_.config()));
   front_ = std::make_unique<pool::FrontPart>(*client_, *lease_, config_.host());
   placer_ = std::make_unique<pool::PlacerPart>(*client_, *lease_, config_.host(),
-                                               config::Placement_Name(config_.placement()));
+                                               config::Placement_Name(config_.placement()),
+                                               [this] {
+                                                 std::string ignored;
+                                                 return host_->joined(&ignored);
+                                               });
   started_ = lease_->Start(sentence) && host_->Start(sentence) && front_->Start(sentence) &&
              placer_->Start(sentence);
   if (!started_) *sentence = "the pool: " + *sentence;
