@@ -28,6 +28,7 @@ constexpr std::chrono::milliseconds kEnding{400};
 // In one transaction; etcd takes 128 operations.
 constexpr size_t kPlacements = 20;
 constexpr size_t kAnswersAtOnce = 40;
+constexpr int64_t kLooked = 200;  // of those who wait
 constexpr uint32_t kFailures = 5;  // that others' changes explain
 
 }  // namespace
@@ -94,6 +95,7 @@ void PlacerPart::Lead() {
     look_ = Clock::now() + kLook;
     while (!stop_.load() && lease_.id() == elected_lease_ && Pass()) {
       mirror_->Wait(look_);
+      if (Clock::now() >= look_) CheckWatch();
       look_ = Clock::now() + kLook;
       std::this_thread::sleep_for(kGather);
     }
@@ -103,6 +105,24 @@ void PlacerPart::Lead() {
   mirror_.reset();
   told_.clear();
   skipped_.clear();
+}
+
+// A watch at a member that is stopped says nothing for long, and whoever waits would, too.
+void PlacerPart::CheckWatch() {
+  etcd::Mirror::Keys keys;
+  etcd::pb::RangeRequest request;
+  etcd::pb::RangeResponse found;
+  std::string sentence;
+  request.set_key(std::string(kQueue));
+  request.set_range_end(etcd::EndOfPrefix(std::string(kQueue)));
+  request.set_limit(kLooked);
+  if (!mirror_->Get(&keys) || !client_.Range(request, &found, &sentence)) return;
+  for (const etcd::pb::KeyValue& kv : found.kvs()) {
+    auto known = keys.find(kv.key());
+    if (known != keys.end() && known->second.mod_revision() == kv.mod_revision()) continue;
+    (void)mirror_->Refresh(&sentence);
+    return;
+  }
 }
 
 // False when another host is the placer.

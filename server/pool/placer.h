@@ -45,6 +45,7 @@ class PlacerPart {
   bool Campaign();
   void Lead();
   bool Pass();
+  void CheckWatch();
   struct Batch;
   // False when it has to be looked at anew.
   bool Execute(Batch* batch);
