@@ -218,10 +218,11 @@ void AddStatus(CommandLine& line) {
   command.add_flag("--pool", *pool, "all hosts of the pool that the server is in, and who waits");
   command.add_flag("--json", *json, "the same for programs");
   AddConnection(command, Reach::kNetworkAndLocal);
-  command.footer(std::string(kOperatorHelp) +
-                 "The exit status is 0 if the server answered and its warden too (with --pool: if it "
-                 "is in the pool, and there is a host that places sessions), 1 if not, 2 if this "
-                 "command was called wrongly.");
+  command.footer(
+      std::string(kOperatorHelp) +
+      "The exit status is 0 if the server answered and its warden too (with --pool: if it "
+      "is in the pool, and there is a host that places sessions), 1 if not, 2 if this "
+      "command was called wrongly.");
 }
 
 }  // namespace longwire::cli

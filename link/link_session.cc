@@ -176,7 +176,8 @@ grpc::Status LinkSession::CallOpen(const transport::Address& server,
   grpc::Status status;
   for (int attempt = 0; attempt < kOpenAttempts && !contender.given_up(); ++attempt) {
     sentence->clear();
-    auto channel = servers_.Reach(server, began_ + kConnectPatience, contender.given_up(), sentence);
+    auto channel =
+        servers_.Reach(server, began_ + kConnectPatience, contender.given_up(), sentence);
     if (!channel) return {grpc::StatusCode::UNAVAILABLE, *sentence};
     asked->channel = *std::move(channel);
     contender.Connected();

@@ -49,7 +49,8 @@ constexpr Action kActions[] = {
     {"cordon", "place no new sessions on a device; those that it has go on", "DEVICE",
      "the device's number", true},
     {"forget",
-     "give up a host of the pool that is gone for good: what was promised there is free. Only say it "
+     "give up a host of the pool that is gone for good: what was promised there is free. Only say "
+     "it "
      "of a host that no longer runs anything",
      "HOST", "the host's name in the pool", false}};
 

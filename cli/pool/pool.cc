@@ -160,9 +160,9 @@ int PoolStatus(Operator& server, bool json) {
 void AddPool(CommandLine& line) {
   auto told = std::make_shared<Told>();
   CLI::App& group = line.Add(nullptr, "pool", "a pool of several servers");
-  CLI::App& explain =
-      line.Add(&group, "explain", "which hosts have room for a program, and why the others have none",
-               [told] { return Explain(*told); });
+  CLI::App& explain = line.Add(&group, "explain",
+                               "which hosts have room for a program, and why the others have none",
+                               [told] { return Explain(*told); });
   AddNumber(explain, "--devices", 1, 64, &told->devices, "how many devices it needs");
   explain.add_option("--memory", told->memory, "memory that it needs on each: 512MiB, 40GiB")
       ->type_name("SIZE");

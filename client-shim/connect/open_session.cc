@@ -59,10 +59,11 @@ wire::OpenRequest MakeRequest(const Options& options, const std::vector<wire::Wi
     if (value != nullptr) request.environment.push_back(std::string(name) + "=" + value);
   }
   // For the daemon only: the worker has its devices before it reads this.
-  const std::pair<const char*, const std::string&> told[] = {{"LONGWIRE_DEVICES=", options.devices},
-                                                             {"LONGWIRE_MEMORY=", options.memory},
-                                                             {"LONGWIRE_LABELS=", options.labels},
-                                                             {"LONGWIRE_REQUEST=", options.request}};
+  const std::pair<const char*, const std::string&> told[] = {
+      {"LONGWIRE_DEVICES=", options.devices},
+      {"LONGWIRE_MEMORY=", options.memory},
+      {"LONGWIRE_LABELS=", options.labels},
+      {"LONGWIRE_REQUEST=", options.request}};
   for (const auto& [name, value] : told) {
     if (!value.empty()) request.environment.push_back(name + value);
   }

@@ -8,7 +8,7 @@
 namespace longwire::scheduler::pool {
 namespace {
 
-constexpr size_t kMostEarmarks = 2;
+constexpr size_t kEarmarks = 2;
 
 // A wish that waits first of its priority, and the host kept for it.
 struct Earmark {
@@ -87,7 +87,7 @@ std::vector<int32_t> ChooseBeside(const Pass& pass, const Wish& wish, const Host
 
 Found Find(const Pass& pass, const Wish& wish) {
   Found best;
-  // Where a host has seen less memory free than its books say, it goes if nowhere else.
+  // Where a host has seen less memory free than was left of it, it goes if nowhere else.
   for (bool by_hints : {true, false}) {
     for (HostState& host : pass.hosts) {
       if (!Obstacle(wish, host).empty()) continue;
@@ -166,8 +166,8 @@ std::vector<Decision> Planner::Plan(std::vector<HostState> hosts, const std::vec
     }
     if (decision.outcome == Outcome::kWaits) {
       decision.place = ++waiting;
-      const bool first = pass.earmarks.size() < kMostEarmarks &&
-                         !pass.earmarked.contains(wish.priority);
+      const bool first =
+          pass.earmarks.size() < kEarmarks && !pass.earmarked.contains(wish.priority);
       auto before = earmarks_.find(wish.number);
       HostState* host =
           first ? EarmarkFor(pass, wish, before == earmarks_.end() ? "" : before->second) : nullptr;

@@ -21,8 +21,8 @@ struct DeviceState {
   uint64_t promised = 0;  // of these
   uint32_t sessions = 0;
   bool cordoned = false;
-  double busy = 0;                   // 0 to 1, of late
-  uint64_t free_seen = UINT64_MAX;   // bytes that its host found free of late: a hint
+  double busy = 0;                  // 0 to 1, of late
+  uint64_t free_seen = UINT64_MAX;  // bytes that its host found free of late: a hint
 };
 
 struct HostState {
@@ -40,8 +40,8 @@ struct Wish {
   uint32_t devices = 1;
   uint64_t bytes = 0;  // on each device; 0: the program did not say
   Labels labels;
-  std::string only;                 // the one host that will do; empty: any
-  std::vector<std::string> avoid;   // hosts that will not
+  std::string only;                // the one host that will do; empty: any
+  std::vector<std::string> avoid;  // hosts that will not
   uint32_t priority = 0;
   uint64_t age = 0;   // lower: older
   bool wait = false;  // else it is refused where it fits nowhere now

@@ -31,8 +31,8 @@ Wish WishOf(const std::string& number, uint32_t devices = 1, uint64_t bytes = 0)
 }
 
 // Where each of `wishes` goes; "-" for one that waits, "!" for one that is refused.
-std::string Places(Planner& planner, const std::vector<HostState>& hosts,
-                   const std::vector<Wish>& wishes) {
+std::string HostsOf(Planner& planner, const std::vector<HostState>& hosts,
+                    const std::vector<Wish>& wishes) {
   std::vector<std::string> places(wishes.size(), "?");
   for (const Decision& one : planner.Plan(hosts, wishes, SIZE_MAX)) {
     places[one.wish] = one.outcome == Outcome::kPlaced  ? one.host
@@ -51,30 +51,30 @@ TEST(Plan, EachPolicyHasItsOrder) {
   hosts[0].devices[0].busy = 0.9;
   const std::vector<Wish> wishes = {WishOf("1", 1, kGiB), WishOf("2", 1, kGiB)};
   Planner pack("pack"), spread("spread"), least("least_loaded");
-  EXPECT_EQ(Places(pack, hosts, wishes), "b b");
-  EXPECT_EQ(Places(spread, hosts, wishes), "a c");
-  EXPECT_EQ(Places(least, hosts, wishes), "c c") << "a is busy, b has sessions";
+  EXPECT_EQ(HostsOf(pack, hosts, wishes), "b b");
+  EXPECT_EQ(HostsOf(spread, hosts, wishes), "a c");
+  EXPECT_EQ(HostsOf(least, hosts, wishes), "c c") << "a is busy, b has sessions";
 }
 
 TEST(Plan, RequirementsLeaveHostsOut) {
   std::vector<HostState> hosts = {HostOf("a", 1), HostOf("b", 2, 80 * kGiB), HostOf("c", 4)};
   hosts[1].labels = {{"gpu", "h200"}};
   Planner planner("pack");
-  EXPECT_EQ(Places(planner, hosts, {WishOf("1", 1, 40 * kGiB)}), "b");
-  EXPECT_EQ(Places(planner, hosts, {WishOf("1", 3)}), "c");
+  EXPECT_EQ(HostsOf(planner, hosts, {WishOf("1", 1, 40 * kGiB)}), "b");
+  EXPECT_EQ(HostsOf(planner, hosts, {WishOf("1", 3)}), "c");
   Wish labelled = WishOf("1");
   labelled.labels = {{"gpu", "h200"}};
-  EXPECT_EQ(Places(planner, hosts, {labelled}), "b");
+  EXPECT_EQ(HostsOf(planner, hosts, {labelled}), "b");
   labelled.labels = {{"gpu", "h100"}};
-  EXPECT_EQ(Places(planner, hosts, {labelled}), "!");
+  EXPECT_EQ(HostsOf(planner, hosts, {labelled}), "!");
   Wish only = WishOf("1");
   only.only = "c";
-  EXPECT_EQ(Places(planner, hosts, {only}), "c");
+  EXPECT_EQ(HostsOf(planner, hosts, {only}), "c");
   Wish avoids = WishOf("1");
   avoids.avoid = {"a", "c"};
-  EXPECT_EQ(Places(planner, hosts, {avoids}), "b");
+  EXPECT_EQ(HostsOf(planner, hosts, {avoids}), "b");
   hosts[1].cordoned = true;
-  EXPECT_EQ(Places(planner, hosts, {avoids}), "!");
+  EXPECT_EQ(HostsOf(planner, hosts, {avoids}), "!");
 }
 
 TEST(Plan, NothingIsPromisedTwiceInOnePass) {
@@ -83,16 +83,16 @@ TEST(Plan, NothingIsPromisedTwiceInOnePass) {
   std::vector<Wish> wishes;
   for (int i = 1; i <= 6; ++i) wishes.push_back(WishOf(std::to_string(i), 1, kGiB));
   Planner planner("spread");
-  EXPECT_EQ(Places(planner, hosts, wishes), "a b a a ! !");
+  EXPECT_EQ(HostsOf(planner, hosts, wishes), "a b a a ! !");
 }
 
 TEST(Plan, WhatTheHostSawIsAHintAlone) {
   std::vector<HostState> hosts = {HostOf("a", 1), HostOf("b", 1)};
   hosts[0].devices[0].free_seen = kGiB;
   Planner planner("pack");
-  EXPECT_EQ(Places(planner, hosts, {WishOf("1", 1, 4 * kGiB)}), "b");
+  EXPECT_EQ(HostsOf(planner, hosts, {WishOf("1", 1, 4 * kGiB)}), "b");
   hosts[1].devices[0].free_seen = kGiB;
-  EXPECT_EQ(Places(planner, hosts, {WishOf("1", 1, 4 * kGiB)}), "a") << "it may be old";
+  EXPECT_EQ(HostsOf(planner, hosts, {WishOf("1", 1, 4 * kGiB)}), "a") << "it may be old";
 }
 
 TEST(Order, PriorityThenTenantsInTurnThenAge) {
@@ -125,9 +125,9 @@ TEST(Queue, SmallOnesGoBesideAnEarmarkOnlyIfItStaysWhole) {
   Planner planner("spread");
   // Device 2 is free and has to stay so; of device 1 a small piece would be one more that is
   // missing.
-  EXPECT_EQ(Places(planner, hosts, {large, WishOf("2", 1, kGiB)}), "- !");
+  EXPECT_EQ(HostsOf(planner, hosts, {large, WishOf("2", 1, kGiB)}), "- !");
   hosts[0].devices[0].promised = 4 * kGiB;
-  EXPECT_EQ(Places(planner, hosts, {large, WishOf("2", 1, kGiB)}), "- a")
+  EXPECT_EQ(HostsOf(planner, hosts, {large, WishOf("2", 1, kGiB)}), "- a")
       << "device 1 has a GiB that the large one does not count on";
 }
 

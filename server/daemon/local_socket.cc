@@ -225,9 +225,9 @@ void LocalSocket::Serve(wire::Descriptor socket, uid_t uid, admission::Capacity:
     return;
   }
   std::atomic<bool> cancelled{false};
-  OpenedSession opened = std::move(OpenSession(pool_, table_, message->bytes,
-                                               wire::SpokenVersions(), peer, nullptr, cancelled)
-                                       .opened);
+  OpenedSession opened = std::move(
+      OpenSession(pool_, table_, message->bytes, wire::SpokenVersions(), peer, nullptr, cancelled)
+          .opened);
   opening.Leave();
   if (opened.session == nullptr && table_.left()) return;
   wire::Writer writer;

@@ -163,8 +163,7 @@ bool Begin(SessionTable& table, AcceptLoop& accept, LocalSocket& local_socket, P
   accept.set_pool(pool);
   local_socket.set_pool(pool);
   bool started = table.Start(&sentence) && (pool == nullptr || pool->Start(&sentence)) &&
-                 accept.Start(&sentence) &&
-                 (path.empty() || local_socket.Start(path, &sentence));
+                 accept.Start(&sentence) && (path.empty() || local_socket.Start(path, &sentence));
   local_socket.Inherit(table.InheritedClients());
   if (!started) Log(LogLevel::kError, sentence);
   return started;

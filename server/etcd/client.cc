@@ -1,19 +1,23 @@
 #include "server/etcd/client.h"
 
 #include <algorithm>
+#include <thread>
 
 #include "base/mutex.h"
+#include "link/transport/spinning.h"
 
 namespace longwire::etcd {
 namespace {
 
 // etcd's lists, a watch's first message among them, may be long.
-constexpr int kMostBytes = 64 << 20;
+constexpr int kLargestMessage = 64 << 20;
 constexpr int kFirstBackoffMs = 100, kLastBackoffMs = 1000;
 // etcd closes connections that ping more often than every 5 s.
 constexpr int kPingMs = 10'000, kPingTimeoutMs = 5'000;
 // How soon a watch notices that it shall stop.
 constexpr std::chrono::milliseconds kStopLook{200};
+// Between looks while another thread spins.
+constexpr std::chrono::milliseconds kNap{1};
 
 gpr_timespec After(std::chrono::milliseconds time) {
   return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
@@ -38,7 +42,7 @@ bool IsAnswer(grpc::StatusCode code) {
 
 std::shared_ptr<grpc::Channel> Connect(const Options& options, const std::string& member) {
   grpc::ChannelArguments arguments;
-  arguments.SetMaxReceiveMessageSize(kMostBytes);
+  arguments.SetMaxReceiveMessageSize(kLargestMessage);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kFirstBackoffMs);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kLastBackoffMs);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kLastBackoffMs);
@@ -195,15 +199,21 @@ class WatchStream {
   }
 
   // False when the stream is over, or `stop` is set.
-  bool Read(gpr_timespec deadline, const std::function<bool()>& goes_on) {
+  bool Read(gpr_timespec end, const std::function<bool()>& goes_on) {
     stream_->Read(&message_, this);
     while (true) {
       void* tag = nullptr;
       bool ok = false;
-      auto status = queue_.AsyncNext(&tag, &ok, deadline);
+      // Who sleeps in gRPC's poller takes events from threads that spin for them
+      // (server/daemon/accept_loop.h).
+      const bool spins = transport::AnybodySpins();
+      auto status = queue_.AsyncNext(&tag, &ok, spins ? After({}) : end);
       if (status == grpc::CompletionQueue::GOT_EVENT) return ok;
-      if (status == grpc::CompletionQueue::SHUTDOWN || !goes_on || !goes_on()) return false;
-      deadline = After(kStopLook);
+      if (status == grpc::CompletionQueue::SHUTDOWN) return false;
+      if (spins) std::this_thread::sleep_for(kNap);
+      if (spins && gpr_time_cmp(gpr_now(GPR_CLOCK_MONOTONIC), end) < 0) continue;
+      if (!goes_on || !goes_on()) return false;
+      end = After(kStopLook);
     }
   }
   const pb::WatchResponse& message() const { return message_; }

@@ -25,9 +25,9 @@ namespace longwire::etcd {
 namespace pb = ::etcdserverpb;
 
 struct Options {
-  std::vector<std::string> members;              // "host:port"
-  std::optional<transport::TlsMaterial> tls;     // none: not encrypted
-  std::chrono::milliseconds patience{1000};      // of one call with one member
+  std::vector<std::string> members;           // "host:port"
+  std::optional<transport::TlsMaterial> tls;  // none: not encrypted
+  std::chrono::milliseconds patience{1000};   // of one call with one member
 };
 
 class Client {

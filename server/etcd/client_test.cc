@@ -36,6 +36,16 @@ int FreePort() {
 
 std::string Url(int port) { return "http://127.0.0.1:" + std::to_string(port); }
 
+template <class Condition>
+bool Within(int seconds, Condition condition) {
+  const auto end = Clock::now() + std::chrono::seconds(seconds);
+  while (!condition()) {
+    if (Clock::now() > end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return true;
+}
+
 class Cluster : public testing::Test {
  protected:
   static constexpr int kMembers = 3;
@@ -54,14 +64,21 @@ class Cluster : public testing::Test {
       Start(i, cluster);
       options.members.push_back("127.0.0.1:" + std::to_string(ports_[i]));
     }
+    poller_ = std::thread([this] {
+      void* tag = nullptr;
+      bool ok = false;
+      while (queue_.Next(&tag, &ok)) {
+      }
+    });
     client_ = std::make_unique<Client>(std::move(options));
     std::string sentence;
-    const auto end = Clock::now() + std::chrono::seconds(60);
-    while (!Put("first", "1", &sentence)) ASSERT_LT(Clock::now(), end) << sentence;
+    ASSERT_TRUE(Within(20, [&] { return Put("first", "1", &sentence); })) << sentence;
   }
 
   void TearDown() override {
     client_.reset();
+    queue_.Shutdown();
+    poller_.join();
     for (pid_t pid : pids_) {
       kill(pid, SIGKILL);
       waitpid(pid, nullptr, 0);
@@ -103,21 +120,14 @@ class Cluster : public testing::Test {
     return reply.kvs_size() == 0 ? "-" : reply.kvs(0).value();
   }
 
+  // As in a daemon: somebody sees to connections also between calls.
+  grpc::CompletionQueue queue_;
+  std::thread poller_;
   std::string folder_;
   int ports_[kMembers] = {}, peers_[kMembers] = {};
   pid_t pids_[kMembers] = {};
   std::unique_ptr<Client> client_;
 };
-
-template <class Condition>
-bool Within(int seconds, Condition condition) {
-  const auto end = Clock::now() + std::chrono::seconds(seconds);
-  while (!condition()) {
-    if (Clock::now() > end) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  }
-  return true;
-}
 
 TEST_F(Cluster, TransactionsCompareWhatTheyAreBuiltOn) {
   pb::TxnRequest request;

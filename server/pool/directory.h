@@ -7,7 +7,7 @@
 
 #include "scheduler/pool/pool.h"
 #include "server/etcd/mirror.h"
-#include "server/pool/books.h"
+#include "server/pool/accounts.h"
 
 namespace longwire::pool {
 
@@ -26,12 +26,12 @@ struct Waiter {
 };
 
 struct Directory {
-  std::map<std::string, HostEntry> hosts;            // by name
-  std::map<std::string, Claims> claims;              // by host
-  std::map<std::string, std::string> owners;         // session's number → host
+  std::map<std::string, HostEntry> hosts;     // by name
+  std::map<std::string, Claims> claims;       // by host
+  std::map<std::string, std::string> owners;  // session's number → host
   std::vector<Waiter> waiters;
-  std::map<std::string, std::string> answers;        // key → its value
-  std::string placer;                                // who places; empty: nobody
+  std::map<std::string, std::string> answers;  // key → its value
+  std::string placer;                          // who places; empty: nobody
   int64_t placer_created = 0, placer_lease = 0;
 };
 

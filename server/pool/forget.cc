@@ -1,6 +1,6 @@
 #include "server/pool/forget.h"
 
-#include "server/pool/books.h"
+#include "server/pool/accounts.h"
 #include "server/pool/keys.h"
 
 namespace longwire::pool {
@@ -46,11 +46,13 @@ bool Forget(etcd::Client& client, const std::string& host, std::string* sentence
   etcd::pb::TxnResponse found;
   *read.add_success() = etcd::ReadOp(Key(kHosts, host));
   *read.add_success() = etcd::ReadOp(Key(kCapacities, host));
-  *read.add_success() = etcd::ReadOp(std::string(kDevices), etcd::EndOfPrefix(std::string(kDevices)));
+  *read.add_success() =
+      etcd::ReadOp(std::string(kDevices), etcd::EndOfPrefix(std::string(kDevices)));
   if (!client.Txn(read, &found, sentence)) return false;
   *sentence = "etcd's answer cannot be understood";
   if (found.responses_size() != 3) return false;
-  *sentence = "the host '" + host + "' is in the pool: its sessions run. To take it out, stop "
+  *sentence = "the host '" + host +
+              "' is in the pool: its sessions run. To take it out, stop "
               "longwired there first; nothing is forgotten";
   if (found.responses(0).response_range().kvs_size() != 0) return false;
   *sentence = "the pool knows no host '" + host + "'; longwire status --pool lists them";

@@ -16,8 +16,8 @@ constexpr std::chrono::seconds kAskAgain{8};
 constexpr std::chrono::milliseconds kCleanPause{500};
 constexpr std::chrono::milliseconds kLook{100};  // whether the client has gone
 // Of one identity and of all at this front: each is a key in etcd.
-constexpr size_t kMostOfIdentity = 100;
-constexpr size_t kMost = 2000;
+constexpr size_t kRequestsOfIdentity = 100;
+constexpr size_t kRequests = 2000;
 constexpr size_t kCleanAtOnce = 50;
 
 bool IsFinal(const Answer& answer) { return !answer.host().empty() || !answer.refusal().empty(); }
@@ -67,11 +67,10 @@ bool FrontPart::Enter(const std::string& number, const Request& request, std::st
     ++found->second.callers;
     return true;
   }
-  const auto own = std::ranges::count_if(pending_, [&](const auto& one) {
-    return one.second.identity == request.identity();
-  });
+  const auto own = std::ranges::count_if(
+      pending_, [&](const auto& one) { return one.second.identity == request.identity(); });
   *sentence = "too many programs wait for a place in the pool at this host; try again later";
-  if (static_cast<size_t>(own) >= kMostOfIdentity || pending_.size() >= kMost) return false;
+  if (static_cast<size_t>(own) >= kRequestsOfIdentity || pending_.size() >= kRequests) return false;
   Pending& pending = pending_[number];
   pending.identity = request.identity();
   pending.callers = 1;
@@ -152,8 +151,9 @@ FrontPart::Result FrontPart::Place(const std::string& number, const Request& req
     pending_.erase(number);
   }
   if (placed) return Result::kPlaced;
-  *sentence = "the pool did not answer in time: its placer, or etcd's leader, is just being "
-              "replaced; try again in ten seconds";
+  *sentence =
+      "the pool did not answer in time: its placer, or etcd's leader, is just being "
+      "replaced; try again in ten seconds";
   return Result::kRefused;
 }
 

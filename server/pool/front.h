@@ -38,9 +38,9 @@ class FrontPart {
   using Clock = std::chrono::steady_clock;
   struct Pending {
     std::string identity;
-    uint32_t callers = 0;  // calls that wait for the answer now
+    uint32_t callers = 0;                   // calls that wait for the answer now
     Clock::time_point left = Clock::now();  // when the last one went
-    int64_t lease = 0;     // of its request
+    int64_t lease = 0;                      // of its request
     std::optional<Answer> answer;
   };
 

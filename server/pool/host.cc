@@ -212,7 +212,7 @@ void HostPart::Check() {
   } else if (truth.capacity.identity() != identity_ ||
              truth.capacity.incarnation() != incarnation_ ||
              !Balances(truth.claims, truth.capacity)) {
-    sentence = "etcd's books of this host do not balance";
+    sentence = "etcd's sums of this host are not those of its claims";
   } else {
     sentence.clear();
   }

@@ -14,7 +14,7 @@
 #include "base/lock_ranks.h"
 #include "base/mutex.h"
 #include "server/etcd/lease.h"
-#include "server/pool/books.h"
+#include "server/pool/accounts.h"
 
 namespace longwire::pool {
 

@@ -82,9 +82,8 @@ bool HostPart::MayJoin(const Truth& truth, const Capacity& now, std::string* sen
   if (truth.capacity_kv.create_revision() == 0) return true;
   const std::set<std::string> before = UuidsOf(truth.capacity), here = UuidsOf(now);
   const bool other_devices =
-      !before.empty() && std::ranges::none_of(before, [&](const std::string& uuid) {
-        return here.contains(uuid);
-      });
+      !before.empty() &&
+      std::ranges::none_of(before, [&](const std::string& uuid) { return here.contains(uuid); });
   if (truth.capacity.identity() == identity_ && !other_devices) return true;
   *sentence = "the pool knows '" + name + "' as another host" +
               (other_devices ? ", with other devices" : "") +

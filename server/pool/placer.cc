@@ -28,7 +28,7 @@ constexpr std::chrono::milliseconds kEnding{400};
 // In one transaction; etcd takes 128 operations.
 constexpr size_t kPlacements = 20;
 constexpr size_t kAnswersAtOnce = 40;
-constexpr int64_t kLooked = 200;  // of those who wait
+constexpr int64_t kLooked = 200;   // of those who wait
 constexpr uint32_t kFailures = 5;  // that others' changes explain
 
 }  // namespace
@@ -176,8 +176,7 @@ bool PlacerPart::AnswerAgain(const Directory& directory, const Waiter& waiter, B
   auto host = directory.hosts.find(owner->second);
   if (claims != directory.claims.end() && host != directory.hosts.end()) {
     auto claim = claims->second.find(waiter.number);
-    if (claim != claims->second.end() &&
-        claim->second.identity() == waiter.request.identity() &&
+    if (claim != claims->second.end() && claim->second.identity() == waiter.request.identity() &&
         claim->second.ticket_hash() == waiter.request.ticket_hash()) {
       answer.clear_refusal();
       answer.set_host(owner->second);
@@ -205,7 +204,7 @@ bool PlacerPart::Place(const Directory& directory, const Waiter& waiter, const D
   claim.set_incarnation(entry.capacity.incarnation());
   for (int32_t device : decision.devices) claim.add_devices(device);
   auto [capacity, is_new] = batch->capacities.try_emplace(decision.host, entry.capacity);
-  if (!Take(claim, &capacity->second)) return false;  // the planner counts as the books do
+  if (!Take(claim, &capacity->second)) return false;  // the planner counts as the ledger does
   etcd::pb::TxnRequest& request = batch->request;
   if (is_new) {
     *request.add_compare() =

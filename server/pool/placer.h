@@ -69,11 +69,11 @@ class PlacerPart {
   std::unique_ptr<etcd::Mirror> mirror_;
   int64_t elected_ = 0;  // revision at which this host's `placer` was made
   int64_t elected_lease_ = 0;
-  Clock::time_point look_{};  // when to look again, also without a change
-  bool one_by_one_ = false;  // a batch failed as a whole
-  uint32_t failures_ = 0;    // in a row
+  Clock::time_point look_{};                          // when to look again, also without a change
+  bool one_by_one_ = false;                           // a batch failed as a whole
+  uint32_t failures_ = 0;                             // in a row
   std::map<std::string, Clock::time_point> skipped_;  // waiters whose answers etcd does not take
-  std::map<std::string, Clock::time_point> told_;     // when a waiter was told its place
+  std::map<std::string, Clock::time_point> told_;     // since when a waiter knows its place
 };
 
 }  // namespace longwire::pool

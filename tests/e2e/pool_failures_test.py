@@ -48,7 +48,7 @@ class PoolFailuresTest(unittest.TestCase):
         alive[0].start(self.pool.etcd.cluster())
         server.wait_for(self.pool.etcd.answers, 20, "etcd")
         self.hold("c")
-        # A place that nobody heard of is given back by its host.
+        # A place of which nobody knows is given back by its host.
         server.wait_for(lambda: sum(map(len, self.pool.claims().values())) == 3, 20, "3 claims")
         self.check()
 

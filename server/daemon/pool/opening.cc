@@ -15,8 +15,8 @@ namespace {
 constexpr std::chrono::milliseconds kPlacePatience{3000};
 constexpr size_t kLongestText = 256;
 constexpr size_t kNumberBytes = 16;
-constexpr size_t kLeastTicket = 16, kMostTicket = 64;
-constexpr int kMostAvoided = 64;
+constexpr size_t kShortestTicket = 16, kLongestTicket = 64;
+constexpr int kAvoidedHosts = 64;
 
 bool IsHost(const std::string& text) {
   return !text.empty() && text.size() <= kLongestText && base::Printable(text) == text;
@@ -34,8 +34,8 @@ struct Pool::Asked {
 
 PoolOpening Pool::Refuse(const Peer& peer, const std::string& sentence) {
   PoolOpening opening;
-  opening.opened = table_.Refuse(
-      peer, {transport::kDeviceUnavailable, RefusalReason::kNoDevice, sentence});
+  opening.opened =
+      table_.Refuse(peer, {transport::kDeviceUnavailable, RefusalReason::kNoDevice, sentence});
   return opening;
 }
 
@@ -63,8 +63,7 @@ bool Pool::ReadAsked(Asked* asked, const Peer& peer, std::string* sentence) {
   return true;
 }
 
-PoolOpening Pool::AskForPlace(Asked& asked, const Peer& peer,
-                              const std::atomic<bool>& cancelled) {
+PoolOpening Pool::AskForPlace(Asked& asked, const Peer& peer, const std::atomic<bool>& cancelled) {
   std::string sentence;
   // Another one of this name may be there, whose answers these would be.
   if (!host_->joined(&sentence)) {
@@ -79,11 +78,10 @@ PoolOpening Pool::AskForPlace(Asked& asked, const Peer& peer,
                                     cancelled, &answer, &sentence);
   if (result == pool::FrontPart::Result::kRefused) return Refuse(peer, sentence);
   if (result == pool::FrontPart::Result::kWaits) {
-    return Refuse(peer, answer.place() == 0
-                            ? "the pool's placer has not answered yet"
-                            : "place " + std::to_string(answer.place()) + " of " +
-                                  std::to_string(answer.waiting()) + " in the pool's queue; " +
-                                  answer.reason());
+    return Refuse(peer, answer.place() == 0 ? "the pool's placer has not answered yet"
+                                            : "place " + std::to_string(answer.place()) + " of " +
+                                                  std::to_string(answer.waiting()) +
+                                                  " in the pool's queue; " + answer.reason());
   }
   if (answer.host() == config_.host()) return OpenPlaced(asked, peer, cancelled);
   PoolOpening opening;
@@ -146,11 +144,12 @@ PoolOpening Pool::Open(std::span<const std::byte> request, wire::VersionRange li
   }
   asked.number = place->number();
   asked.ticket = place->ticket();
-  if (!pool::IsNumber(asked.number) || asked.ticket.size() < kLeastTicket ||
-      asked.ticket.size() > kMostTicket || place->avoid_size() > kMostAvoided ||
+  if (!pool::IsNumber(asked.number) || asked.ticket.size() < kShortestTicket ||
+      asked.ticket.size() > kLongestTicket || place->avoid_size() > kAvoidedHosts ||
       !std::ranges::all_of(place->avoid(), IsHost)) {
-    return Refuse(peer, "the request for a place in the pool cannot be read; upgrade "
-                        "longwire-link on the client's host");
+    return Refuse(peer,
+                  "the request for a place in the pool cannot be read; upgrade "
+                  "longwire-link on the client's host");
   }
   if (place->placed()) return OpenPlaced(asked, peer, cancelled);
   for (const std::string& host : place->avoid()) asked.request.add_avoid(host);
@@ -159,8 +158,7 @@ PoolOpening Pool::Open(std::span<const std::byte> request, wire::VersionRange li
 
 PoolOpening OpenSession(Pool* pool, SessionTable& table, std::span<const std::byte> request,
                         wire::VersionRange link, const Peer& peer,
-                        const transport::PlaceRequest* place,
-                        const std::atomic<bool>& cancelled) {
+                        const transport::PlaceRequest* place, const std::atomic<bool>& cancelled) {
   if (pool != nullptr) return pool->Open(request, link, peer, place, cancelled);
   PoolOpening opening;
   opening.opened = table.Open(request, link, peer, cancelled);

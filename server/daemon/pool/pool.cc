@@ -15,7 +15,7 @@ namespace {
 
 // Shorter ones end in the pauses of a busy host; after it nothing is placed at one that died.
 constexpr int64_t kLeaseSeconds = 6;
-// Steps of what is told about load: small changes are not worth a write.
+// Steps of the load that others see: small changes are not worth a write.
 constexpr double kBusySteps = 10;
 constexpr uint64_t kFreeStep = uint64_t{256} << 20;
 
@@ -72,12 +72,11 @@ bool Pool::Start(std::string* sentence) {
   }
   client_ = std::make_unique<etcd::Client>(std::move(options));
   lease_ = std::make_unique<etcd::Lease>(*client_, kLeaseSeconds);
-  host_ = std::make_unique<pool::HostPart>(*client_, *lease_, *this,
-                                           HostOptionsOf(*table_.config()));
+  host_ =
+      std::make_unique<pool::HostPart>(*client_, *lease_, *this, HostOptionsOf(*table_.config()));
   front_ = std::make_unique<pool::FrontPart>(*client_, *lease_, config_.host());
   placer_ = std::make_unique<pool::PlacerPart>(*client_, *lease_, config_.host(),
-                                               config::Placement_Name(config_.placement()),
-                                               [this] {
+                                               config::Placement_Name(config_.placement()), [this] {
                                                  std::string ignored;
                                                  return host_->joined(&ignored);
                                                });

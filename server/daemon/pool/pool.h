@@ -23,7 +23,7 @@ struct PoolOpening {
 
 class Pool final : public pool::HostFacts {
  public:
-  // `table` is told to open what the pool has placed, and nothing else.
+  // From now on `table` opens what the pool has placed, and nothing else.
   Pool(SessionTable& table, const config::Pool& config);
   ~Pool() override { Stop(); }
 

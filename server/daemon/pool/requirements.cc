@@ -10,7 +10,7 @@
 namespace longwire::daemon {
 namespace {
 
-constexpr size_t kMostLabels = 16;
+constexpr size_t kLabels = 16;
 constexpr size_t kLongestPart = 64;
 constexpr const char* kLetters =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
@@ -39,7 +39,7 @@ bool ReadLabels(const std::string& text, std::map<std::string, std::string>* lab
   for (std::string word; std::getline(words, word, ',');) {
     const size_t sign = word.find('=');
     if (sign == std::string::npos || !IsPart(std::string_view(word).substr(0, sign)) ||
-        !IsPart(std::string_view(word).substr(sign + 1)) || labels->size() == kMostLabels ||
+        !IsPart(std::string_view(word).substr(sign + 1)) || labels->size() == kLabels ||
         !labels->emplace(word.substr(0, sign), word.substr(sign + 1)).second) {
       return false;
     }

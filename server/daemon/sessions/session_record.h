@@ -28,7 +28,7 @@ struct SessionRecord {
   bool scheduled = false;  // has a gate page
   bool limited = false;    // has a slot in its tenant's page of host memory
   uint32_t slot = 0;
-  bool shares_memory = false;  // has a segment for pinned memory
+  bool shares_memory = false;             // has a segment for pinned memory
   std::optional<std::string> claim;       // as ClientDescription
   std::optional<uint64_t> claimed_bytes;  // likewise
   auto Fields() {

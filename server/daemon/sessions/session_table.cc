@@ -213,8 +213,9 @@ std::vector<int32_t> SessionTable::ChooseDevices(uint64_t id, const config::Tena
   *sentence = wish.refusal;
   Requirements told;
   if (wish.devices == 0 || !ReadRequirements(environment, &told, sentence)) return {};
-  *sentence = "the program asks for labels (--label, LONGWIRE_LABELS); they are for servers in a "
-              "pool, which this one is not in";
+  *sentence =
+      "the program asks for labels (--label, LONGWIRE_LABELS); they are for servers in a "
+      "pool, which this one is not in";
   if (!told.labels.empty()) return {};
   return placements_.Place(id, wish.devices, live_.Get()->placement(), *stats,
                            scheduling_->BusyDevices(), sentence, told.bytes);
@@ -306,8 +307,7 @@ OpenedSession SessionTable::Open(std::span<const std::byte> bytes, wire::Version
   }
   OpeningRefusal refusal{transport::kDeviceUnavailable, RefusalReason::kRate, ""};
   // What is placed has waited at the server that it asked for a place.
-  if (placed == nullptr &&
-      !entrance_.AwaitOpening(peer.identity, cancelled, &refusal.sentence)) {
+  if (placed == nullptr && !entrance_.AwaitOpening(peer.identity, cancelled, &refusal.sentence)) {
     return Refuse(peer, std::move(refusal));
   }
   refusal = {transport::kSystemDriverMismatch, RefusalReason::kVersion,

@@ -1,4 +1,4 @@
-#include "server/pool/books.h"
+#include "server/pool/accounts.h"
 
 #include <algorithm>
 
