@@ -169,12 +169,23 @@ bool Begin(SessionTable& table, AcceptLoop& accept, LocalSocket& local_socket, P
   return started;
 }
 
+void SetLog(const config::Config& config) {
+  transport::SetLogLevel(static_cast<LogLevel>(config.log_level()));
+  transport::SetLogLimit(config.admission().log_lines_per_second());
+}
+
+bool StartMetrics(MetricsEndpoint& metrics, const config::Config& config) {
+  if (!config.has_metrics()) return true;
+  WarnOfMetrics(config.metrics());
+  std::string sentence;
+  if (metrics.Start(config.metrics(), &sentence)) return true;
+  Log(LogLevel::kError, sentence);
+  return false;
+}
+
 int Serve(config::LiveConfig& live, Reloader& reloader, const sigset_t& signals) {
   const config::LiveConfig::Snapshot first = live.Get();
-  live.Subscribe([](const config::Config& now) {
-    transport::SetLogLevel(static_cast<LogLevel>(now.log_level()));
-    transport::SetLogLimit(now.admission().log_lines_per_second());
-  });
+  live.Subscribe(SetLog);
   std::string sentence;
   if (!PrepareFolderOf(first->warden(), &sentence)) {
     Log(LogLevel::kError, sentence);
@@ -213,9 +224,7 @@ int Serve(config::LiveConfig& live, Reloader& reloader, const sigset_t& signals)
   WarnOfExposure(*first);
   removals.Start();
   MetricsEndpoint metrics([&] { return FamiliesOf(NewScrape(table, accept, pool.get())); });
-  if (first->has_metrics()) WarnOfMetrics(first->metrics());
-  if (first->has_metrics() && !metrics.Start(first->metrics(), &sentence)) {
-    Log(LogLevel::kError, sentence);
+  if (!StartMetrics(metrics, *first)) {
     table.Leave();
     return 1;
   }
@@ -289,8 +298,7 @@ int Main(int count, char** arguments) {
   const sigset_t signals = BlockSignals();
   service::Manager::Ours();  // while there is one thread only: it changes the environment
   config::LiveConfig live(std::move(draft.config));
-  transport::SetLogLevel(static_cast<LogLevel>(live.Get()->log_level()));
-  transport::SetLogLimit(live.Get()->admission().log_lines_per_second());
+  SetLog(*live.Get());
   LogToJournal();
   for (const std::string& warning : draft.warnings) Log(LogLevel::kWarning, warning);
   for (const std::string& sentence : wire::UnknownSwitches()) Log(LogLevel::kWarning, sentence);

@@ -13,7 +13,7 @@ namespace {
 constexpr int kLargestMessage = 64 << 20;
 constexpr int kFirstBackoffMs = 100, kLastBackoffMs = 1000;
 // etcd closes connections that ping more often than every 5 s.
-constexpr int kPingMs = 10'000, kPingTimeoutMs = 5'000;
+constexpr int kPingMs = 6'000, kPingTimeoutMs = 3'000;
 // How soon a watch notices that it shall stop.
 constexpr std::chrono::milliseconds kStopLook{200};
 // Between looks while another thread spins.

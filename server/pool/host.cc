@@ -19,9 +19,6 @@ constexpr std::chrono::milliseconds kStep{100};
 constexpr std::chrono::milliseconds kIdleStep{1000};
 constexpr std::chrono::seconds kCheck{2};
 constexpr std::chrono::seconds kLoad{2};
-// A program that was placed here comes within a second; one that died in between must not hold
-// room.
-constexpr std::chrono::seconds kReservation{30};
 // Of one transaction: etcd takes 128 operations.
 constexpr size_t kAtOnce = 30;
 // What it may take to give back what has just ended, at longwired's own end.
@@ -222,7 +219,7 @@ void HostPart::Check() {
     base::MutexLock lock(mutex_);
     for (const auto& [number, claim] : truth.claims) {
       Known& known = known_[number];
-      if (known.state == State::kSeen && now - known.since > kReservation) {
+      if (known.state == State::kSeen && now - known.since > options_.reservation) {
         known.state = State::kOver;
       }
     }

@@ -39,6 +39,9 @@ struct HostOptions {
   std::map<std::string, std::string> labels;
   // A file that says which host this is, also after a restart.
   std::string state_file;
+  // A program that was placed here comes within a second; one that died in between must not hold
+  // room for longer than this.
+  std::chrono::milliseconds reservation{30'000};
 };
 
 class HostPart {

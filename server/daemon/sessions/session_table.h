@@ -58,8 +58,8 @@ class SessionTable {
   // `placed`: in a pool, where it has to go.
   OpenedSession Open(std::span<const std::byte> request, wire::VersionRange link, const Peer& peer,
                      const std::atomic<bool>& cancelled, PlacedSession* placed = nullptr);
-  // From now on sessions are opened where the pool has placed them, and nowhere else; `gone` is called
-  // for each that has ended. Before the first Open.
+  // From now on sessions are opened where the pool has placed them, and nowhere else; `gone` is
+  // called for each that has ended. Before the first Open.
   using Gone = std::function<void(const ServerSession& session)>;
   void JoinPool(Gone gone) { gone_ = std::move(gone); }
   OpenedSession Refuse(const Peer& peer, OpeningRefusal refusal);
