@@ -29,14 +29,18 @@ class Member:
         self.address = f"127.0.0.1:{self.port}"
         self.process = None
 
-    def start(self, cluster):
-        client, peer = f"http://{self.address}", f"http://127.0.0.1:{self.peer_port}"
+    def start(self, cluster, papers=None):
+        """papers: a folder of `longwire cert`; clients then need a certificate."""
+        kind = "https" if papers else "http"
+        client, peer = f"{kind}://{self.address}", f"http://127.0.0.1:{self.peer_port}"
+        tls = ["--cert-file", papers / "127.0.0.1.crt", "--key-file", papers / "127.0.0.1.key",
+               "--trusted-ca-file", papers / "ca.crt", "--client-cert-auth"] if papers else []
         with open(f"{self.folder}.log", "a") as log:
             self.process = subprocess.Popen(
                 ["etcd", "--name", self.name, "--data-dir", self.folder,
                  "--listen-client-urls", client, "--advertise-client-urls", client,
                  "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
-                 "--initial-cluster", cluster, "--logger", "zap"],
+                 "--initial-cluster", cluster, "--logger", "zap", *tls],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def kill(self):

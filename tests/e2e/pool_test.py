@@ -76,7 +76,7 @@ class PoolTest(unittest.TestCase):
         result = self.run_at("a", "--memory", "5GiB")
         self.assertEqual(1, result.code, result)
         self.assertRegex(result.err, r"a: \d+ MiB are missing; b: \d+ MiB are missing; c: ")
-        self.assertEqual(0, self.run_at("a", "--memory", "3GiB").code)
+        self.assertEqual(0, self.run_at("a", "--memory", "2GiB").code)
         self.check()
 
     def test_a_program_of_the_host_stays_there(self):
