@@ -130,6 +130,7 @@ TEST(DefaultFileTest, WithEveryKeySaidItGivesTheDefaultsAndTheExamples) {
   EXPECT_EQ(config.tenants(0).pinned_memory(), uint64_t{16} << 30);
   EXPECT_EQ(config.local_socket(), "/run/longwire/door");
   EXPECT_EQ(config.metrics(), "127.0.0.1:7412");
+  EXPECT_EQ(config.pool().etcd(0), "etcd1.example.org:2379");
   // Without the examples it is the defaults.
   for (auto* message : {&config, &defaults}) {
     message->clear_tls();
@@ -143,6 +144,7 @@ TEST(DefaultFileTest, WithEveryKeySaidItGivesTheDefaultsAndTheExamples) {
     message->mutable_module_cache()->clear_compiled();
     message->mutable_module_cache()->clear_tenant_size();
     message->mutable_usage()->clear_file();
+    message->clear_pool();
     message->mutable_admission()->clear_openings_per_second();
     message->mutable_admission()->clear_sessions_of_identity();
   }
