@@ -19,6 +19,7 @@ class Pool(contextlib.ExitStack):
         self.names, self.count = names, members
         self.devices, self.memory, self.sessions = devices, memory, sessions
         self.more, self.of_host = keys or {}, of_host or {}
+        self.metrics = {}
 
     def __enter__(self):
         super().__enter__()
@@ -33,7 +34,8 @@ class Pool(contextlib.ExitStack):
         return self
 
     def make(self, name, host=None):
-        keys = {"max_sessions": self.sessions, "admission": OPENINGS, **self.more,
+        self.metrics[name] = f"127.0.0.1:{server.free_port()}"
+        keys = {"max_sessions": self.sessions, "metrics": self.metrics[name], "admission": OPENINGS, **self.more,
                 "memory": {"prepared": "0"},
                 "pool": {"host": host or name, "etcd": self.etcd.addresses(),
                          "placement": "spread", **self.of_host.get(name, {})}}

@@ -3,8 +3,10 @@ there is, whoever dies meanwhile. The history of etcd's keys is checked revision
 import json
 import unittest
 
+import metrics_test
 import pool_history
 import pool_servers
+import scrape
 import server
 
 AT_ONCE = 63  # programs that open at once
@@ -101,6 +103,46 @@ class PoolTest(unittest.TestCase):
                                           self.pool.servers["a"].address).out
         self.assertRegex(text, r"host b .*1 of 25 sessions")
 
+    def test_metrics(self):
+        self.hold("a")
+        pages = {name: scrape.Scrape(address) for name, address in self.pool.metrics.items()}
+        seen = {name: (family.kind, "", family.help)
+                for name, family in pages["a"].families.items() if "_pool_" in name}
+        self.assertEqual(seen, {row[0]: row[1:] for row in
+                                metrics_test.ROW.findall(metrics_test.PAGE.read_text())
+                                if "_pool_" in row[0]})
+        self.assertEqual([1] * 3, [one.values["longwire_pool_joined"] for one in pages.values()])
+        placer = [name for name, one in pages.items() if one.values["longwire_pool_placer"]]
+        self.assertEqual([self.pool.placer()], placer)
+        self.assertGreaterEqual(pages[placer[0]].values["longwire_pool_placed_total"], 1)
+
+    def test_without_etcd_a_server_opens_nothing_and_says_why(self):
+        nowhere = f"127.0.0.1:{server.free_port()}"
+        self.pool.of_host["alone"] = {"etcd": [nowhere]}
+        with self.pool.make("alone") as alone:
+            result = alone.run("vector_add.static")
+            self.assertEqual(1, result.code, result)
+            self.assertIn("this host is not in the pool now: ", result.err)
+            server.wait_for(lambda: f"not in the pool: etcd at {nowhere}" in alone.log.read_text(),
+                            10, "the reason")
+            self.assertEqual([], alone.status()["sessions"])
+        self.pool.metrics.pop("alone")
+
+    def test_a_drained_host_gets_nothing_new(self):
+        b = self.pool.servers["b"]
+        door = f"unix:{b.door}"
+        self.assertEqual(0, b.cli("admin", "drain", "--server", door).code)
+        self.addCleanup(b.cli, "admin", "drain", "--off", "--server", door)
+        server.wait_for(lambda: self.pool.etcd.keys("cap/")["cap/b"]["cordoned"], 10, "the drain")
+        for front in "bbb":
+            self.hold(front)
+        self.assertEqual(0, len(self.pool.claims()["b"]))
+        result = self.run_at("b", "--label", "zone=b")
+        self.assertIn("b: it takes no new sessions", result.err)
+        self.assertEqual(0, b.cli("admin", "drain", "--off", "--server", door).code)
+        server.wait_for(lambda: not self.pool.etcd.keys("cap/")["cap/b"]["cordoned"], 10, "its end")
+        self.assertEqual(0, self.run_at("b", "--label", "zone=b").code)
+
     def test_a_second_daemon_of_the_same_name_stays_outside(self):
         with self.pool.make("second", host="a") as second:
             text = f"another longwired is in the pool as 'a', at {self.pool.servers['a'].address}"
@@ -108,6 +150,7 @@ class PoolTest(unittest.TestCase):
             result = second.run("vector_add.static")
             self.assertEqual(1, result.code, result)
             self.assertIn("this host is not in the pool now: " + text, result.err)
+        self.pool.metrics.pop("second")
         self.assertEqual(["a", "b", "c"], self.pool.joined())
 
     def test_the_checker_finds_what_is_planted(self):
