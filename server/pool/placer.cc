@@ -28,8 +28,21 @@ constexpr std::chrono::milliseconds kEnding{400};
 // In one transaction; etcd takes 128 operations.
 constexpr size_t kPlacements = 20;
 constexpr size_t kAnswersAtOnce = 40;
+// Of one identity, whose programs have not come yet: more wait, so that nobody takes the whole pool
+// without opening anything.
+constexpr size_t kReserved = 128;
 constexpr int64_t kLooked = 200;   // of those who wait
 constexpr uint32_t kFailures = 5;  // that others' changes explain
+
+std::map<std::string, size_t> ReservedBy(const Directory& directory) {
+  std::map<std::string, size_t> reserved;
+  for (const auto& [host, claims] : directory.claims) {
+    for (const auto& [number, claim] : claims) {
+      if (claim.state() == RESERVED) ++reserved[claim.identity()];
+    }
+  }
+  return reserved;
+}
 
 }  // namespace
 
@@ -140,12 +153,15 @@ bool PlacerPart::Pass() {
   std::vector<const Waiter*> waiters;
   std::vector<scheduler::pool::Wish> wishes;
   std::set<std::string> numbers;
+  const std::map<std::string, size_t> reserved = ReservedBy(directory);
   Batch batch;
   std::erase_if(skipped_, [](const auto& one) { return Clock::now() > one.second; });
   for (const Waiter& waiter : directory.waiters) {
     // Two fronts may have been asked: one of them at a time.
     if (!numbers.insert(waiter.number).second) continue;
     if (skipped_.contains(waiter.number) || AnswerAgain(directory, waiter, &batch)) continue;
+    auto held = reserved.find(waiter.request.identity());
+    if (held != reserved.end() && held->second >= kReserved) continue;
     waiters.push_back(&waiter);
     wishes.push_back(WishOf(waiter));
   }

@@ -35,7 +35,8 @@ class Pool(contextlib.ExitStack):
 
     def make(self, name, host=None):
         self.metrics[name] = f"127.0.0.1:{server.free_port()}"
-        keys = {"max_sessions": self.sessions, "metrics": self.metrics[name], "admission": OPENINGS, **self.more,
+        keys = {"max_sessions": self.sessions, "metrics": self.metrics[name],
+                "admission": OPENINGS, **self.more,
                 "memory": {"prepared": "0"},
                 "pool": {"host": host or name, "etcd": self.etcd.addresses(),
                          "placement": "spread", **self.of_host.get(name, {})}}

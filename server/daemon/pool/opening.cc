@@ -151,7 +151,13 @@ PoolOpening Pool::Open(std::span<const std::byte> request, wire::VersionRange li
                   "the request for a place in the pool cannot be read; upgrade "
                   "longwire-link on the client's host");
   }
-  if (place->placed()) return OpenPlaced(asked, peer, cancelled);
+  if (place->placed()) {
+    std::string sentence;
+    if (table_.entrance().AwaitOpening(peer.identity, cancelled, &sentence)) {
+      return OpenPlaced(asked, peer, cancelled);
+    }
+    return Refuse(peer, sentence);
+  }
   for (const std::string& host : place->avoid()) asked.request.add_avoid(host);
   return AskForPlace(asked, peer, cancelled);
 }
