@@ -29,7 +29,11 @@ inline constexpr LockRank kHostMemoryTable{265, "gates::HostMemoryTable::mutex_"
 inline constexpr LockRank kImages{270, "daemon::Images::mutex_"};
 inline constexpr LockRank kImageStore{280, "images::ImageStore::mutex_"};
 inline constexpr LockRank kWardenClient{290, "daemon::WardenClient::mutex_"};
+inline constexpr LockRank kPoolHost{292, "pool::HostPart::mutex_"};
+inline constexpr LockRank kPoolFront{293, "pool::FrontPart::mutex_"};
+inline constexpr LockRank kEtcdMirror{294, "etcd::Mirror::mutex_"};
 inline constexpr LockRank kIdentityFigures{295, "daemon::IdentityFigures::mutex_"};
+inline constexpr LockRank kEtcdLease{296, "etcd::Lease::mutex_"};
 inline constexpr LockRank kUsageLog{297, "daemon::UsageLog::mutex_"};
 inline constexpr LockRank kNotifier{300, "daemon::Notifier::mutex_"};
 

@@ -83,6 +83,33 @@ void SetWait(const std::string& text) {
   setenv("LONGWIRE_WAIT", text.c_str(), 1);
 }
 
+// Options that are environment variables of the program.
+void AddRequirements(CLI::App& command) {
+  auto keep = [](const char* variable) {
+    return [variable](const std::string& value) { setenv(variable, value.c_str(), 1); };
+  };
+  command
+      .add_option_function<std::string>("--devices", keep("LONGWIRE_DEVICES"),
+                                        "how many devices the program shall see")
+      ->type_name("N");
+  command
+      .add_option_function<std::string>("--memory", keep("LONGWIRE_MEMORY"),
+                                        "memory that it needs on each device: 512MiB, 40GiB")
+      ->type_name("SIZE");
+  auto set_labels = [](const std::vector<std::string>& labels) {
+    std::string list;
+    for (const std::string& label : labels) list += (list.empty() ? "" : ",") + label;
+    setenv("LONGWIRE_LABELS", list.c_str(), 1);
+  };
+  command
+      .add_option_function<std::vector<std::string>>(
+          "--label", set_labels,
+          "of a pool, only hosts with this label, such as gpu=h200; several: all of them")
+      ->type_name("NAME=VALUE")
+      ->expected(1)
+      ->take_all();
+}
+
 }  // namespace
 
 int RunProgram(const std::string& command, const Arguments& words, const std::string& trace) {
@@ -109,6 +136,7 @@ int RunProgram(const std::string& command, const Arguments& words, const std::st
 }
 
 void AddProgram(CommandLine& line, CLI::App& command, Arguments* words) {
+  AddRequirements(command);
   command
       .add_option_function<std::string>("--wait", SetWait,
                                         "where the server has no room now (its tenant has all its "

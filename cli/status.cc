@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "cli/operator/operator.h"
+#include "cli/pool/pool.h"
 #include "cli/status_json.h"
 #include "cli/text.h"
 #include "link/transport/grpc_setup.h"
@@ -188,12 +189,13 @@ void PrintText(const std::string& server, const transport::InspectReply& reply) 
   }
 }
 
-int Status(bool json) {
+int Status(bool json, bool pool) {
   ServerOptions options;
   FindServer(&options);
   transport::PrepareProcess();
   std::string sentence;
   Operator server(options, Operator::Prefers::kNetwork);
+  if (pool) return PoolStatus(server, json);
   transport::InspectReply reply;
   if (!server.Inspect({}, &reply, &sentence)) {
     std::fprintf(stderr, "longwire status: %s\n", sentence.c_str());
@@ -210,14 +212,17 @@ int Status(bool json) {
 }  // namespace
 
 void AddStatus(CommandLine& line) {
-  auto json = std::make_shared<bool>();
+  auto json = std::make_shared<bool>(), pool = std::make_shared<bool>();
   CLI::App& command = line.Add(nullptr, "status", "a server's devices, memory and sessions",
-                               [json] { return Status(*json); });
+                               [=] { return Status(*json, *pool); });
+  command.add_flag("--pool", *pool, "all hosts of the pool that the server is in, and who waits");
   command.add_flag("--json", *json, "the same for programs");
   AddConnection(command, Reach::kNetworkAndLocal);
-  command.footer(std::string(kOperatorHelp) +
-                 "The exit status is 0 if the server answered and its warden too, 1 if not, 2 if "
-                 "this command was called wrongly.");
+  command.footer(
+      std::string(kOperatorHelp) +
+      "The exit status is 0 if the server answered and its warden too (with --pool: if it "
+      "is in the pool, and there is a host that places sessions), 1 if not, 2 if this "
+      "command was called wrongly.");
 }
 
 }  // namespace longwire::cli

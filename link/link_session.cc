@@ -9,6 +9,7 @@
 
 #include "base/reason.h"
 #include "base/start_thread.h"
+#include "link/pool_place.h"
 #include "link/transport/codes.h"
 #include "link/transport/log.h"
 #include "wire/view.h"
@@ -168,21 +169,37 @@ void LinkSession::TakeAnswer(bool refused, Asked* asked, std::string* sentence) 
   }
 }
 
-bool LinkSession::AskToOpen(const transport::OpenSessionRequest& request, Contender& contender,
-                            Asked* asked, std::string* sentence) {
+// UNAVAILABLE with a sentence when there is no connection to `server`.
+grpc::Status LinkSession::CallOpen(const transport::Address& server,
+                                   const transport::OpenSessionRequest& request,
+                                   Contender& contender, Asked* asked, std::string* sentence) {
   grpc::Status status;
   for (int attempt = 0; attempt < kOpenAttempts && !contender.given_up(); ++attempt) {
-    if (!Reach(contender, asked, sentence)) return false;
+    sentence->clear();
+    auto channel =
+        servers_.Reach(server, began_ + kConnectPatience, contender.given_up(), sentence);
+    if (!channel) return {grpc::StatusCode::UNAVAILABLE, *sentence};
+    asked->channel = *std::move(channel);
+    contender.Connected();
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + kAnswerPatience);
     contender.set_on_give_up([&context] { context.TryCancel(); });
     auto stub = transport::Transport::NewStub(asked->channel.channel);
+    asked->opened.Clear();
     status = stub->Open(&context, request, &asked->opened);
     contender.set_on_give_up(nullptr);
     // The connection broke. A session that was opened is dropped by the server, as no link attaches
     // to it. The same happens when another server was faster.
     if (status.error_code() != grpc::StatusCode::UNAVAILABLE) break;
   }
+  return status;
+}
+
+bool LinkSession::AskToOpen(const transport::OpenSessionRequest& request, Contender& contender,
+                            Asked* asked, std::string* sentence) {
+  grpc::Status status = CallOpen(contender.address(), request, contender, asked, sentence);
+  if (status.ok()) status = GoToPlace(request, contender, asked, sentence);
+  if (!sentence->empty()) return false;
   const transport::OpenSessionReply& answer = asked->opened;
   wire::Reader reader(BytesOf(answer.reply()));
   if (!status.ok()) {
@@ -231,6 +248,7 @@ bool LinkSession::Open(wire::Message& message) {
   request->set_client_version(LONGWIRE_VERSION);
   request->set_oldest_protocol(wire::SpokenVersions().oldest);
   request->set_newest_protocol(wire::SpokenVersions().newest);
+  AskForPlace(message.bytes, request.get());
   auto ask = [this, request](size_t place, Contender& contender, std::string* sentence) {
     Asked& asked = AskedOf(place);
     if (AskToOpen(*request, contender, &asked, sentence)) return true;

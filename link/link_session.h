@@ -68,6 +68,11 @@ class LinkSession {
   bool Understands(const wire::Message& message);
   bool AskToOpen(const transport::OpenSessionRequest& request, Contender& contender, Asked* asked,
                  std::string* sentence);
+  grpc::Status CallOpen(const transport::Address& server,
+                        const transport::OpenSessionRequest& request, Contender& contender,
+                        Asked* asked, std::string* sentence);
+  grpc::Status GoToPlace(transport::OpenSessionRequest request, Contender& contender, Asked* asked,
+                         std::string* sentence);
   int32_t CodeOfRefusal();
   bool ReplyToProgram(wire::OpenReply reply);
   void Refuse(int32_t code, const std::string& sentence);

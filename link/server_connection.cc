@@ -202,13 +202,9 @@ bool ServerConnection::LoadIdentity(std::shared_ptr<const transport::TlsMaterial
 
 std::optional<ServerChannel> ServerConnection::To(const std::string& server,
                                                   std::string* sentence) {
-  auto found =
-      std::find_if(servers_.begin(), servers_.end(),
-                   [&](const transport::Address& address) { return address.Text() == server; });
-  if (found == servers_.end()) {
-    *sentence = server + " is none of this longwire-link's servers";
-    return std::nullopt;
-  }
+  // One of the list, or where a pool has placed a session.
+  auto found = transport::ParseAddress(server, sentence);
+  if (!found) return std::nullopt;
   std::shared_ptr<const transport::TlsMaterial> tls;
   if (!LoadIdentity(&tls, sentence)) return std::nullopt;
   auto idle = TakeIdle(tls == nullptr ? "" : tls->own.fingerprint, server);

@@ -52,7 +52,8 @@ class ServerConnection {
   // The first server of the list that answers within `patience` (server_race.h); nullopt with a
   // sentence.
   std::optional<ServerChannel> Take(std::chrono::milliseconds patience, std::string* sentence);
-  // A connection to that server of the list; it may not be up yet. nullopt with a sentence.
+  // A connection to that server, which one of the list may have named; it may not be up yet.
+  // nullopt with a sentence.
   std::optional<ServerChannel> To(const std::string& server, std::string* sentence);
   // Another connection to the same server with the same identity; it may not be up yet.
   ServerChannel Beside(const ServerChannel& other);

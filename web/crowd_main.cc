@@ -40,7 +40,7 @@ void AddTenants(int second, transport::InspectReply* reply) {
 
 void AddLatency(int second, transport::InspectReply* reply) {
   transport::Latency* latency = reply->add_latencies();
-  latency->set_name("session opening");
+  latency->set_of("session opening");
   const uint64_t each = 10 + static_cast<uint64_t>(second);
   for (double bound : {0.005, 0.025, 0.1, 0.5, 2.5}) {
     latency->add_bounds(bound);

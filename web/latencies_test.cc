@@ -11,7 +11,7 @@ using testing::SizeIs;
 transport::InspectReply With(std::vector<uint64_t> counts) {
   transport::InspectReply reply;
   transport::Latency* latency = reply.add_latencies();
-  latency->set_name("session opening");
+  latency->set_of("session opening");
   for (double bound : {0.1, 1.0, 10.0}) latency->add_bounds(bound);
   latency->mutable_counts()->Add(counts.begin(), counts.end());
   return reply;

@@ -22,7 +22,7 @@ constexpr const char* kStatusHelp =
     "if it is done, 1 if not, 2 if this command was called wrongly.";
 
 struct Wish {
-  std::string object;  // of kill, evict and cordon
+  std::string object;  // of kill, evict, cordon and forget
   bool off = false;
   bool json = false;
 };
@@ -47,7 +47,12 @@ constexpr Action kActions[] = {
      "NAME", "the name of a tenant or an identity", false},
     {"drain", "open no new sessions; those that run end by themselves", nullptr, nullptr, true},
     {"cordon", "place no new sessions on a device; those that it has go on", "DEVICE",
-     "the device's number", true}};
+     "the device's number", true},
+    {"forget",
+     "give up a host of the pool that is gone for good: what was promised there is free. Only say "
+     "it "
+     "of a host that no longer runs anything",
+     "HOST", "the host's name in the pool", false}};
 
 void PrintLines(const std::string& lines, FILE* to) {
   size_t start = 0;
@@ -70,6 +75,8 @@ std::optional<transport::AdminRequest> RequestOf(const std::string& action, cons
     request.mutable_evict()->set_name(wish.object);
   } else if (action == "drain") {
     request.mutable_drain()->set_off(wish.off);
+  } else if (action == "forget") {
+    request.mutable_forget()->set_host(wish.object);
   } else if (action == "cordon") {
     request.mutable_cordon()->set_device(static_cast<int32_t>(*number));
     request.mutable_cordon()->set_off(wish.off);

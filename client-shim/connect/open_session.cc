@@ -59,8 +59,15 @@ wire::OpenRequest MakeRequest(const Options& options, const std::vector<wire::Wi
     if (value != nullptr) request.environment.push_back(std::string(name) + "=" + value);
   }
   // For the daemon only: the worker has its devices before it reads this.
-  if (!options.devices.empty())
-    request.environment.push_back("LONGWIRE_DEVICES=" + options.devices);
+  const std::pair<const char*, const std::string&> told[] = {
+      {"LONGWIRE_DEVICES=", options.devices},
+      {"LONGWIRE_MEMORY=", options.memory},
+      {"LONGWIRE_LABELS=", options.labels},
+      {"LONGWIRE_REQUEST=", options.request}};
+  for (const auto& [name, value] : told) {
+    if (!value.empty()) request.environment.push_back(name + value);
+  }
+  if (options.wait.count() != 0) request.environment.emplace_back("LONGWIRE_WAIT=1");
   request.windows = windows;
   request.lanes = options.lanes;
   request.lane_copy_bytes = options.lane_copy_bytes;

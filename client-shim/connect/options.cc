@@ -114,6 +114,8 @@ Options ReadOptions(const char* configuration_path) {
   options.runtime_directory = value("LONGWIRE_RUNTIME_DIR");
   options.compression = Compression(value("LONGWIRE_COMPRESSION"));
   options.devices = value("LONGWIRE_DEVICES");
+  options.memory = value("LONGWIRE_MEMORY");
+  options.labels = value("LONGWIRE_LABELS");
   options.wait = Wait(value("LONGWIRE_WAIT"));
   std::string log = value("LONGWIRE_LOG");
   options.log = !log.empty() && log != "0";

@@ -19,6 +19,9 @@ struct Options {
   std::string compression;         // LONGWIRE_COMPRESSION: auto, none, lz4 or zstd
   std::chrono::seconds wait{0};    // LONGWIRE_WAIT: how long to wait for room at the server
   std::string devices;             // LONGWIRE_DEVICES: how many to request; empty: the default
+  std::string memory;              // LONGWIRE_MEMORY: needed on each device; empty: not said
+  std::string labels;              // LONGWIRE_LABELS: of hosts in a pool, NAME=VALUE with commas
+  std::string request;             // while it waits: by what the pool knows that it asks again
   bool log = false;                // LONGWIRE_LOG: messages about events, on stderr
   bool trace_calls = false;        // LONGWIRE_TRACE=calls: one line per call on stderr
   bool trace_allocations = false;  // LONGWIRE_TRACE=allocations: one per allocation and free

@@ -1,7 +1,10 @@
 #include "client-shim/connect/wait_for_room.h"
 
+#include <sys/random.h>
+
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <thread>
 
 namespace longwire::shim {
@@ -13,15 +16,27 @@ using std::chrono::milliseconds;
 // Between attempts: soon at first, and a server with many that wait is not asked all the time.
 constexpr milliseconds kFirstAskPause{200}, kLastAskPause{3000};
 
+// Hexadecimal digits that no other program has.
+std::string NewNumber() {
+  uint64_t random[2] = {};
+  if (getrandom(random, sizeof(random), 0) != sizeof(random)) return {};
+  char text[33];
+  snprintf(text, sizeof(text), "%016llx%016llx", static_cast<unsigned long long>(random[0]),
+           static_cast<unsigned long long>(random[1]));
+  return text;
+}
+
 }  // namespace
 
 bool OpenSessionOrWait(const Options& options, const std::vector<wire::Window>& windows,
                        SessionParts* parts, std::string* sentence) {
   const Clock::time_point deadline = Clock::now() + options.wait;
+  Options asked = options;
+  if (options.wait.count() != 0) asked.request = NewNumber();
   std::string said;
   for (milliseconds pause = kFirstAskPause;; pause = std::min(2 * pause, kLastAskPause)) {
     *parts = SessionParts();
-    if (!OpenSession(options, windows, parts, sentence)) return false;
+    if (!OpenSession(asked, windows, parts, sentence)) return false;
     const wire::OpenReply& reply = parts->reply;
     if (reply.code != CUDA_ERROR_DEVICE_UNAVAILABLE || Clock::now() + pause > deadline) return true;
     if (said != reply.sentence) Say("waiting: %s", reply.sentence.c_str());

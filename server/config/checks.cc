@@ -14,6 +14,15 @@ std::string Element(const std::string& list, int index) {
   return list + "[" + std::to_string(index) + "]";
 }
 
+bool IsLabel(const std::string& text) {
+  constexpr const char* kLetters =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+  const size_t sign = text.find('=');
+  return sign != 0 && sign != std::string::npos && sign + 1 != text.size() &&
+         text.find_first_not_of(kLetters) == sign &&
+         text.find_first_not_of(kLetters, sign + 1) == std::string::npos;
+}
+
 class Checker {
  public:
   Checker(const Draft& draft, Problems* problems) : draft_(draft), problems_(problems) {}
@@ -26,6 +35,7 @@ class Checker {
     CheckTenants();
     CheckScheduler();
     CheckWalls();
+    CheckPool();
   }
 
  private:
@@ -192,6 +202,22 @@ class Checker {
               Quoted(config().tenants(0).name()) + " and " + Quoted(tenant.name()) +
               " are not of one trust group; give both the same trust: if they may");
       return;
+    }
+  }
+
+  void CheckPool() {
+    std::map<std::string, std::string> seen;
+    std::string first;
+    for (int i = 0; i < config().pool().labels_size(); ++i) {
+      const std::string path = Element("pool.labels", i);
+      const std::string& label = config().pool().labels(i);
+      const std::string name = label.substr(0, label.find('='));
+      if (!IsLabel(label)) {
+        Add(path, "pool.labels: expected NAME=VALUE of letters, digits, '-', '_' and '.', found " +
+                      Quoted(label));
+      } else if (CameBefore(&seen, name, path, &first)) {
+        Add(path, "pool.labels: " + Quoted(name) + " has a value already (" + first + ")");
+      }
     }
   }
 

@@ -25,6 +25,7 @@
 namespace longwire::daemon {
 
 class Admin;
+class Pool;
 
 // Execute and Transfer are raw: their messages are frames, not protobuf.
 using Service =
@@ -73,6 +74,9 @@ class AcceptLoop {
   // nullptr until it is set: Admin calls are then refused. Outlives Stop.
   Admin* admin() const { return admin_.load(); }
   void set_admin(Admin* admin) { admin_.store(admin); }
+  // nullptr: the server is alone. Set before Start; outlives Stop.
+  Pool* pool() const { return pool_; }
+  void set_pool(Pool* pool) { pool_ = pool; }
   // Runs `work` on a new thread; false when the daemon stops. The caller bounds their number
   // (server/admission/entrance.h).
   bool Spawn(std::function<void()> work);
@@ -102,6 +106,7 @@ class AcceptLoop {
   Listener listener_;
   std::thread thread_;
   std::atomic<Admin*> admin_{nullptr};
+  Pool* pool_ = nullptr;
   std::atomic<bool> stopping_{false};
   std::atomic<bool> polls_{false};     // sleeps in gRPC's poller, or is about to
   std::atomic<bool> wake_set_{false};  // wake_alarm_ is set

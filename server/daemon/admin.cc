@@ -9,6 +9,7 @@
 #include "link/transport/codes.h"
 #include "link/transport/log.h"
 #include "server/daemon/access/withdrawn.h"
+#include "server/daemon/pool/pool.h"
 #include "wire/guards.h"
 
 namespace longwire::daemon {
@@ -79,6 +80,8 @@ transport::AdminReply Admin::Execute(const std::string& who,
       return Evict(who, request.evict().name());
     case transport::AdminRequest::kDrain:
       return Drain(who, request.drain().off());
+    case transport::AdminRequest::kForget:
+      return Forget(who, request.forget().host());
     case transport::AdminRequest::kCordon:
       return Cordon(who, request.cordon().device(), request.cordon().off());
     default:
@@ -108,6 +111,12 @@ transport::AdminReply Admin::Evict(const std::string& who, const std::string& na
   std::optional<size_t> ended = removals_.Evict(name);
   if (!ended) return Refuse("there is no tenant and no identity '" + name + "'");
   return Done(who, Sessions(*ended) + " of '" + name + "' ended");
+}
+
+transport::AdminReply Admin::Forget(const std::string& who, const std::string& host) {
+  if (pool_ == nullptr) return Refuse("this server is not in a pool; ask one that is");
+  std::string sentence;
+  return pool_->Forget(host, &sentence) ? Done(who, sentence) : Refuse(sentence);
 }
 
 transport::AdminReply Admin::DoneWithdrawing(const std::string& who, std::string sentence) {

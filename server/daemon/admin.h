@@ -18,13 +18,16 @@ namespace longwire::daemon {
 // without TLS may be any user's of this host. Thread-safe.
 bool MayAdminister(const Peer& peer, std::string* sentence);
 
+class Pool;
+
 class Admin {
  public:
   // `who`: the requester, for the log.
   using Reload = std::function<Reloader::Outcome(const std::string& who)>;
 
-  Admin(Reload reload, SessionTable& table, Removals& removals)
-      : reload_(std::move(reload)), table_(table), removals_(removals) {}
+  // `pool`: nullptr where the server is alone.
+  Admin(Reload reload, SessionTable& table, Removals& removals, Pool* pool)
+      : reload_(std::move(reload)), table_(table), removals_(removals), pool_(pool) {}
 
   // Executes the peer's request, or refuses it with a sentence. Thread-safe.
   transport::AdminReply Handle(const Peer& peer, const transport::AdminRequest& request);
@@ -34,6 +37,7 @@ class Admin {
  private:
   transport::AdminReply Kill(const std::string& who, uint64_t session);
   transport::AdminReply Evict(const std::string& who, const std::string& name);
+  transport::AdminReply Forget(const std::string& who, const std::string& host);
   transport::AdminReply Drain(const std::string& who, bool off);
   transport::AdminReply Cordon(const std::string& who, int32_t device, bool off);
 
@@ -44,6 +48,7 @@ class Admin {
   const Reload reload_;
   SessionTable& table_;
   Removals& removals_;
+  Pool* const pool_;
 };
 
 }  // namespace longwire::daemon

@@ -283,6 +283,8 @@ class InspectCall final : public UnaryCall<transport::InspectRequest, transport:
     } else {
       reply = Inspect(table, peer);
       if (request().memory_events()) AddMemoryEvents(table, request(), &reply);
+      const bool all = peer.tenant->admin() || table.config()->tenants_size() == 0;
+      if (request().pool()) InspectPool(loop().pool(), all, peer.tenant->name(), &reply);
     }
     Finish(reply);
   }

@@ -9,6 +9,9 @@ namespace longwire::daemon {
 
 // What the peer may see.
 transport::InspectReply Inspect(SessionTable& table, const Peer& peer);
+class Pool;
+// Adds the pool, with the waiting programs of all, or of `tenant`; nothing without a pool.
+void InspectPool(Pool* pool, bool all, const std::string& tenant, transport::InspectReply* reply);
 // What an administrator may see.
 transport::InspectReply InspectAll(SessionTable& table, const transport::InspectRequest& request);
 

@@ -16,6 +16,7 @@
 #include "base/start_thread.h"
 #include "link/transport/codes.h"
 #include "link/transport/log.h"
+#include "server/daemon/pool/pool.h"
 #include "server/daemon/sessions/view.h"
 #include "server/daemon/settings/paths.h"
 #include "wire/guards.h"
@@ -224,7 +225,9 @@ void LocalSocket::Serve(wire::Descriptor socket, uid_t uid, admission::Capacity:
     return;
   }
   std::atomic<bool> cancelled{false};
-  OpenedSession opened = table_.Open(message->bytes, wire::SpokenVersions(), peer, cancelled);
+  OpenedSession opened = std::move(
+      OpenSession(pool_, table_, message->bytes, wire::SpokenVersions(), peer, nullptr, cancelled)
+          .opened);
   opening.Leave();
   if (opened.session == nullptr && table_.left()) return;
   wire::Writer writer;

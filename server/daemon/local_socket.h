@@ -20,6 +20,8 @@
 
 namespace longwire::daemon {
 
+class Pool;
+
 class LocalSocket {
  public:
   explicit LocalSocket(SessionTable& table);
@@ -27,6 +29,8 @@ class LocalSocket {
 
   // False, with a sentence for the operator, when the socket cannot be opened.
   bool Start(const std::string& path, std::string* sentence);
+  // nullptr: the server is alone. Before Start.
+  void set_pool(Pool* pool) { pool_ = pool; }
   // Lets other users connect if `config` names any. Each is then admitted or refused by its uid.
   void SetMode(const config::Config& config);
   // Goes on for clients of another daemon's local socket.
@@ -56,6 +60,7 @@ class LocalSocket {
   void Accompany(const wire::Descriptor& socket, const std::shared_ptr<ServerSession>& session);
 
   SessionTable& table_;
+  Pool* pool_ = nullptr;
   std::string path_;
   wire::Descriptor listener_;
   int accept_error_ = 0;     // why no program could be accepted

@@ -22,6 +22,7 @@
 #include "server/daemon/metrics/scrape.h"
 #include "server/daemon/metrics/secure_endpoint.h"
 #include "server/daemon/notify.h"
+#include "server/daemon/pool/pool.h"
 #include "server/daemon/sessions/terms.h"
 #include "server/daemon/settings/options.h"
 #include "server/daemon/settings/paths.h"
@@ -99,7 +100,7 @@ void WarnOfMetrics(const std::string& where) {
                               "port: they name tenants and identities");
 }
 
-Scrape NewScrape(SessionTable& table, const AcceptLoop& accept) {
+Scrape NewScrape(SessionTable& table, const AcceptLoop& accept, const Pool* pool) {
   Scrape scrape;
   scrape.figures = InspectAll(table, {});
   scrape.per_session = table.config()->metrics_per_session();
@@ -108,16 +109,20 @@ Scrape NewScrape(SessionTable& table, const AcceptLoop& accept) {
   scrape.openings = table.opening_times().Get();
   scrape.certificate_expires = accept.CertificateExpires();
   scrape.process = ReadProcess();
+  if (pool != nullptr) {
+    std::string sentence;
+    scrape.pool = {pool->joined(&sentence), pool->places(), pool->placed()};
+  }
   return scrape;
 }
 
-SecureEndpoint::Uses SecureUses(SessionTable& table, AcceptLoop& accept) {
+SecureEndpoint::Uses SecureUses(SessionTable& table, AcceptLoop& accept, Pool* pool) {
   return {.material = [&accept] { return accept.Material(); },
           .refusal =
               [&accept](const std::string& chain, const std::string& address) {
                 return accept.RefusalToRead(chain, address);
               },
-          .text = [&] { return TextOf(FamiliesOf(NewScrape(table, accept))); }};
+          .text = [&, pool] { return TextOf(FamiliesOf(NewScrape(table, accept, pool))); }};
 }
 
 bool StartMetrics(const config::Config& config, MetricsEndpoint& plain, SecureEndpoint& secure) {
@@ -149,7 +154,7 @@ transport::WhoReply Who(AcceptLoop& accept, const transport::WhoRequest& request
 }
 
 std::string AnswerControl(const Control::Caller& caller, std::string_view encoded, Admin& admin,
-                          AcceptLoop& accept) {
+                          AcceptLoop& accept, Pool* pool) {
   SessionTable& table = accept.table();
   transport::ControlRequest request;
   transport::ControlReply reply;
@@ -158,6 +163,7 @@ std::string AnswerControl(const Control::Caller& caller, std::string_view encode
     reply.set_another_daemon(true);
   } else if (request.has_inspect()) {
     *reply.mutable_inspect() = InspectAll(table, request.inspect());
+    if (request.inspect().pool()) InspectPool(pool, true, "", reply.mutable_inspect());
   } else if (request.has_who()) {
     *reply.mutable_who() = Who(accept, request.who());
   } else if (request.has_admin() && !caller.administers) {
@@ -188,22 +194,26 @@ int WaitForTheEnd(const sigset_t& signals, Reloader& reloader, Notifier& notifie
 }
 
 // First the sessions of the daemon before: their clients come back as soon as the port is open.
-bool Begin(SessionTable& table, AcceptLoop& accept, LocalSocket& local_socket) {
+bool Begin(SessionTable& table, AcceptLoop& accept, LocalSocket& local_socket, Pool* pool) {
   std::string sentence;
   const std::string path = config::LocalSocketPath(*table.config());
-  bool started = table.Start(&sentence) && accept.Start(&sentence) &&
-                 (path.empty() || local_socket.Start(path, &sentence));
+  accept.set_pool(pool);
+  local_socket.set_pool(pool);
+  bool started = table.Start(&sentence) && (pool == nullptr || pool->Start(&sentence)) &&
+                 accept.Start(&sentence) && (path.empty() || local_socket.Start(path, &sentence));
   local_socket.Inherit(table.InheritedClients());
   if (!started) Log(LogLevel::kError, sentence);
   return started;
 }
 
+void SetLog(const config::Config& config) {
+  transport::SetLogLevel(static_cast<LogLevel>(config.log_level()));
+  transport::SetLogLimit(config.admission().log_lines_per_second());
+}
+
 int Serve(config::LiveConfig& live, Reloader& reloader, const sigset_t& signals) {
   const config::LiveConfig::Snapshot first = live.Get();
-  live.Subscribe([](const config::Config& now) {
-    transport::SetLogLevel(static_cast<LogLevel>(now.log_level()));
-    transport::SetLogLimit(now.admission().log_lines_per_second());
-  });
+  live.Subscribe(SetLog);
   std::string sentence;
   if (!PrepareFolderOf(first->warden(), &sentence)) {
     Log(LogLevel::kError, sentence);
@@ -215,12 +225,14 @@ int Serve(config::LiveConfig& live, Reloader& reloader, const sigset_t& signals)
     return 1;
   }
   SessionTable table(live);
+  std::unique_ptr<Pool> pool;  // outlives those who open sessions
+  if (first->has_pool()) pool = std::make_unique<Pool>(table, first->pool());
   AcceptLoop accept(table);
   LocalSocket local_socket(table);
   Removals removals(table, accept.revocations(),
                     [&accept](const std::string& chain) { return accept.Distrust(chain); });
   table.set_check([&removals](const ServerSession& session) { return removals.CheckNew(session); });
-  if (!Begin(table, accept, local_socket)) {
+  if (!Begin(table, accept, local_socket, pool.get())) {
     table.Leave();
     return 1;
   }
@@ -239,19 +251,19 @@ int Serve(config::LiveConfig& live, Reloader& reloader, const sigset_t& signals)
   });
   WarnOfExposure(*first);
   removals.Start();
-  MetricsEndpoint metrics([&] { return FamiliesOf(NewScrape(table, accept)); });
-  SecureEndpoint secure_metrics(SecureUses(table, accept));
+  MetricsEndpoint metrics([&] { return FamiliesOf(NewScrape(table, accept, pool.get())); });
+  SecureEndpoint secure_metrics(SecureUses(table, accept, pool.get()));
   if (!StartMetrics(*first, metrics, secure_metrics)) {
     table.Leave();
     return 1;
   }
   Notifier notifier(service::Manager::Ours(), accept);
   Admin admin([&](const std::string& who) { return ReloadFor(who, reloader, notifier); }, table,
-              removals);
+              removals, pool.get());
   accept.set_admin(&admin);
   Control control([&](const std::string& who) { return ReloadFor(who, reloader, notifier); },
                   [&](const Control::Caller& caller, std::string_view request) {
-                    return AnswerControl(caller, request, admin, accept);
+                    return AnswerControl(caller, request, admin, accept, pool.get());
                   });
   StartControl(control, *first);
   Log(LogLevel::kInfo, "ready, version " LONGWIRE_VERSION);
@@ -266,6 +278,7 @@ int Serve(config::LiveConfig& live, Reloader& reloader, const sigset_t& signals)
   accept.Stop();
   local_socket.Stop();
   removals.Stop();
+  if (pool != nullptr) pool->Stop();
   return 0;
 }
 
@@ -315,8 +328,7 @@ int Main(int count, char** arguments) {
   const sigset_t signals = BlockSignals();
   service::Manager::Ours();  // while there is one thread only: it changes the environment
   config::LiveConfig live(std::move(draft.config));
-  transport::SetLogLevel(static_cast<LogLevel>(live.Get()->log_level()));
-  transport::SetLogLimit(live.Get()->admission().log_lines_per_second());
+  SetLog(*live.Get());
   LogToJournal();
   for (const std::string& warning : draft.warnings) Log(LogLevel::kWarning, warning);
   for (const std::string& sentence : wire::UnknownSwitches()) Log(LogLevel::kWarning, sentence);

@@ -1,5 +1,6 @@
 // Open: a session begins.
 #include "server/config/config.h"
+#include "server/daemon/pool/pool.h"
 #include "server/daemon/unary_call.h"
 
 namespace longwire::daemon {
@@ -14,7 +15,15 @@ class OpenCall final
   void Handle(const Peer& peer) override {
     SessionTable& table = loop().table();
     auto bytes = std::as_bytes(std::span(request().request()));
-    OpenedSession opened = table.Open(bytes, LinkVersions(), peer, cancelled());
+    const transport::PlaceRequest* place = request().has_place() ? &request().place() : nullptr;
+    PoolOpening opening =
+        OpenSession(loop().pool(), table, bytes, LinkVersions(), peer, place, cancelled());
+    const OpenedSession& opened = opening.opened;
+    if (!opening.place.address().empty()) {
+      transport::OpenSessionReply reply;
+      *reply.mutable_place() = std::move(opening.place);
+      return Finish(reply);
+    }
     // The link asks again, and finds the next daemon.
     if (opened.session == nullptr && table.left()) {
       return Refuse(grpc::StatusCode::UNAVAILABLE, "the server is restarted");
@@ -22,7 +31,9 @@ class OpenCall final
     if (opened.session != nullptr && cancelled().load()) {
       table.End(opened.session, {0, "the client went away before it was open"});
     }
-    Finish(ReplyOf(opened, table));
+    transport::OpenSessionReply reply = ReplyOf(opened, table);
+    reply.set_place_again(opening.place_again);
+    Finish(reply);
   }
 
   wire::VersionRange LinkVersions() {

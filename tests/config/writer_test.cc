@@ -133,6 +133,7 @@ TEST(DefaultFileTest, WithEveryKeySaidItGivesTheDefaultsAndTheExamples) {
   EXPECT_EQ(config.local_socket(), "/run/longwire/door");
   EXPECT_EQ(config.metrics(), "127.0.0.1:7412");
   EXPECT_EQ(config.metrics_tls(), "0.0.0.0:7414");
+  EXPECT_EQ(config.pool().etcd(0), "etcd1.example.org:2379");
   // Without the examples it is the defaults.
   for (auto* message : {&config, &defaults}) {
     message->clear_tls();
@@ -147,6 +148,7 @@ TEST(DefaultFileTest, WithEveryKeySaidItGivesTheDefaultsAndTheExamples) {
     message->mutable_module_cache()->clear_compiled();
     message->mutable_module_cache()->clear_tenant_size();
     message->mutable_usage()->clear_file();
+    message->clear_pool();
     message->mutable_admission()->clear_openings_per_second();
     message->mutable_admission()->clear_sessions_of_identity();
   }

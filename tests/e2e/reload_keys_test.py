@@ -30,7 +30,8 @@ AT_START = {
     "module_cache.compiled": "/nonexistent/compiled", "walls": "shared_uid",
     "workers.first_uid": 1800000000, "workers.system_calls": "log",
     "workers.host_memory": "1GiB", "workers.processes": 100,
-    "usage.file": "/nonexistent/usage.jsonl", "usage.size": "1MiB"}
+    "usage.file": "/nonexistent/usage.jsonl", "usage.size": "1MiB",
+    "pool": {"host": "x", "etcd": ["127.0.0.1:1"]}}
 
 
 class ReloadKeysTest(unittest.TestCase):

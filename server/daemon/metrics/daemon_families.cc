@@ -24,6 +24,18 @@ void AddDaemon(const Scrape& scrape, Families* families) {
   if (scrape.certificate_expires) expires.Add({}, *scrape.certificate_expires);
 }
 
+void AddPool(const Scrape& scrape, Families* families) {
+  if (!scrape.pool) return;
+  families->Gauge("longwire_pool_joined", "1 while the server is in its pool.")
+      .Add({}, scrape.pool->joined ? 1 : 0);
+  families->Gauge("longwire_pool_placer", "1 at the server that places the pool's sessions.")
+      .Add({}, scrape.pool->places ? 1 : 0);
+  families
+      ->Counter("longwire_pool_placed_total",
+                "Sessions that this server has placed in its pool, on itself and on others.")
+      .Add({}, static_cast<double>(scrape.pool->placed));
+}
+
 void AddProcess(const Scrape& scrape, Families* families) {
   const ProcessFigures& process = scrape.process;
   auto add = [](Family& family, const auto& value) {

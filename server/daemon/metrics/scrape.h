@@ -27,6 +27,12 @@ struct Scrape {
   OpeningTimes::Figures openings;
   std::optional<std::time_t> certificate_expires;  // none without TLS
   ProcessFigures process;
+  struct Pool {
+    bool joined = false;
+    bool places = false;  // this host is the placer
+    uint64_t placed = 0;
+  };
+  std::optional<Pool> pool;  // of a server that is in one, or shall be
 };
 
 std::vector<prometheus::MetricFamily> FamiliesOf(const Scrape& scrape);
@@ -43,6 +49,7 @@ void AddOpenings(const Scrape& scrape, Families* families);
 void AddCalls(const Scrape& scrape, Families* families);
 void AddAdmission(const Scrape& scrape, Families* families);
 void AddModuleCache(const Scrape& scrape, Families* families);
+void AddPool(const Scrape& scrape, Families* families);
 void AddProcess(const Scrape& scrape, Families* families);
 
 }  // namespace longwire::daemon

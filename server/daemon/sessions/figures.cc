@@ -156,7 +156,7 @@ void AddIdentities(SessionTable& table, transport::InspectReply* reply) {
 void AddLatencies(SessionTable& table, transport::InspectReply* reply) {
   const OpeningTimes::Figures times = table.opening_times().Get();
   transport::Latency* latency = reply->add_latencies();
-  latency->set_name("session opening");
+  latency->set_of("session opening");
   latency->mutable_bounds()->Add(OpeningTimes::kBounds.begin(), OpeningTimes::kBounds.end());
   latency->mutable_counts()->Add(times.counts.begin(), times.counts.end());
 }

@@ -90,10 +90,10 @@ std::vector<scheduler::DeviceLoad> PlacementTable::Loads(
     load.total_bytes = device.lendable;
     if (auto found = busy.find(load.id); found != busy.end()) load.busy = found->second;
     uint64_t taken = LeasedBy(kWarm, device.device, stats);
-    for (const auto& [session, devices] : placed_) {
-      if (std::ranges::count(devices, device.device) == 0) continue;
+    for (const auto& [session, placed] : placed_) {
+      if (std::ranges::count(placed.devices, device.device) == 0) continue;
       ++load.sessions;
-      taken += std::max(kFirstLease, LeasedBy(session, device.device, stats));
+      taken += std::max({kFirstLease, placed.bytes, LeasedBy(session, device.device, stats)});
     }
     load.free_bytes = device.lendable - std::min(device.lendable, taken);
     // Idle sessions make room.
@@ -116,12 +116,40 @@ std::vector<int32_t> PlacementTable::Forecast(uint32_t devices, config::Placemen
 std::vector<int32_t> PlacementTable::Place(uint64_t session, uint32_t devices,
                                            config::Placement policy, const warden::Stats& stats,
                                            const std::map<uint32_t, double>& busy,
-                                           std::string* sentence) {
+                                           std::string* sentence, uint64_t bytes) {
   base::MutexLock lock(mutex_);
   std::vector<scheduler::DeviceLoad> loads = Loads(stats, busy);
-  std::vector<int32_t> ordinals = Choose(loads, devices, FirstLease(loads), policy, sentence);
-  if (!ordinals.empty()) placed_[session] = ordinals;
+  bytes = std::max(bytes, FirstLease(loads));
+  std::vector<int32_t> ordinals = Choose(loads, devices, bytes, policy, sentence);
+  if (!ordinals.empty()) placed_[session] = {ordinals, bytes};
   return ordinals;
+}
+
+bool PlacementTable::PlaceAt(uint64_t session, const std::vector<int32_t>& devices, uint64_t bytes,
+                             const warden::Stats& stats, std::string* sentence) {
+  base::MutexLock lock(mutex_);
+  const std::vector<scheduler::DeviceLoad> loads = Loads(stats, {});
+  for (int32_t device : devices) {
+    auto load = std::ranges::find(loads, static_cast<scheduler::DeviceId>(device),
+                                  &scheduler::DeviceLoad::id);
+    *sentence = "device " + std::to_string(device) + " cannot be used now";
+    if (load == loads.end()) return false;
+    *sentence = "device " + std::to_string(device) + " has less memory free than was promised";
+    if (load->free_bytes < std::min(bytes, load->total_bytes)) return false;
+  }
+  *sentence = "the place has no devices";
+  if (devices.empty()) return false;
+  placed_[session] = {devices, bytes};
+  return true;
+}
+
+std::map<int32_t, uint64_t> PlacementTable::Free(const warden::Stats& stats) {
+  base::MutexLock lock(mutex_);
+  std::map<int32_t, uint64_t> free;
+  for (const scheduler::DeviceLoad& load : Loads(stats, {})) {
+    free[static_cast<int32_t>(load.id)] = load.free_bytes;
+  }
+  return free;
 }
 
 std::vector<int32_t> PlacementTable::Choose(const std::vector<scheduler::DeviceLoad>& loads,
@@ -149,9 +177,9 @@ std::set<int32_t> PlacementTable::Cordoned() {
   return cordoned_;
 }
 
-void PlacementTable::Inherit(uint64_t session, std::vector<int32_t> devices) {
+void PlacementTable::Inherit(uint64_t session, std::vector<int32_t> devices, uint64_t bytes) {
   base::MutexLock lock(mutex_);
-  placed_[session] = std::move(devices);
+  placed_[session] = {std::move(devices), bytes};
 }
 
 void PlacementTable::Forget(uint64_t session) {

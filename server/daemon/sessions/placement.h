@@ -34,22 +34,33 @@ class PlacementTable {
  public:
   // Chooses for the session, in the driver's order of the devices; none with a sentence. Devices
   // whose keepers do not run are left out. `busy` is the recent utilization of each device, 0 to 1.
+  // `bytes`: what the program needs on each; 0: it did not say.
   std::vector<int32_t> Place(uint64_t session, uint32_t devices, config::Placement policy,
                              const warden::Stats& stats, const std::map<uint32_t, double>& busy,
-                             std::string* sentence);
+                             std::string* sentence, uint64_t bytes = 0);
+  // Puts the session where a pool has placed it, with what was promised to it on each device.
+  // False with a sentence if there is no room.
+  bool PlaceAt(uint64_t session, const std::vector<int32_t>& devices, uint64_t bytes,
+               const warden::Stats& stats, std::string* sentence);
+  // Bytes that could be promised now, by device.
+  std::map<int32_t, uint64_t> Free(const warden::Stats& stats);
   // What Place would choose now, without placing anything. If no device has room, the devices that
   // would be chosen if they had.
   std::vector<int32_t> Forecast(uint32_t devices, config::Placement policy,
                                 const warden::Stats& stats, const std::map<uint32_t, double>& busy,
                                 std::string* sentence);
   // A session that another daemon placed there.
-  void Inherit(uint64_t session, std::vector<int32_t> devices);
+  void Inherit(uint64_t session, std::vector<int32_t> devices, uint64_t bytes = 0);
   void Forget(uint64_t session);
   // Whether new sessions may be placed on the device; those that are there stay.
   void Cordon(int32_t device, bool cordoned);
   std::set<int32_t> Cordoned();
 
  private:
+  struct Placed {
+    std::vector<int32_t> devices;
+    uint64_t bytes = 0;  // promised on each
+  };
   std::vector<scheduler::DeviceLoad> Loads(const warden::Stats& stats,
                                            const std::map<uint32_t, double>& busy) const
       LONGWIRE_REQUIRES(mutex_);
@@ -59,7 +70,7 @@ class PlacementTable {
       LONGWIRE_REQUIRES(mutex_);
 
   base::Mutex mutex_{base::ranks::kPlacementTable};
-  std::map<uint64_t, std::vector<int32_t>> placed_ LONGWIRE_GUARDED_BY(mutex_);  // by session
+  std::map<uint64_t, Placed> placed_ LONGWIRE_GUARDED_BY(mutex_);  // by session
   std::set<int32_t> cordoned_ LONGWIRE_GUARDED_BY(mutex_);
 };
 

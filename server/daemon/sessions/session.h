@@ -24,7 +24,9 @@ struct ClientDescription {
   std::string host;
   uint32_t pid = 0;
   Peer peer;
-  size_t descriptors = 0;  // that were promised to it (server/admission/descriptor_plan.h)
+  size_t descriptors = 0;      // that were promised to it (server/admission/descriptor_plan.h)
+  std::string claim;           // its number in the pool; empty: there was no pool
+  uint64_t claimed_bytes = 0;  // on each device
   // True if the client came by the local socket and uses the worker's rings itself.
   bool local() const { return peer.uid.has_value(); }
 };

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -27,10 +28,12 @@ struct SessionRecord {
   bool scheduled = false;  // has a gate page
   bool limited = false;    // has a slot in its tenant's page of host memory
   uint32_t slot = 0;
-  bool shares_memory = false;  // has a segment for pinned memory
+  bool shares_memory = false;             // has a segment for pinned memory
+  std::optional<std::string> claim;       // as ClientDescription
+  std::optional<uint64_t> claimed_bytes;  // likewise
   auto Fields() {
     return std::tie(program, host, pid, address, identity, tenant, local, uid, descriptors, opened,
-                    lanes, scheduled, limited, slot, shares_memory);
+                    lanes, scheduled, limited, slot, shares_memory, claim, claimed_bytes);
   }
 };
 

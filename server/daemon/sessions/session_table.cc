@@ -11,6 +11,7 @@
 #include "link/transport/codes.h"
 #include "link/transport/log.h"
 #include "server/config/config.h"
+#include "server/daemon/pool/requirements.h"
 #include "server/daemon/sessions/terms.h"
 #include "server/daemon/sessions/warden_check.h"
 
@@ -141,13 +142,14 @@ void SessionTable::NoteDevices(const warden::Stats& stats) {
 
 std::shared_ptr<ServerSession> SessionTable::StartSession(const wire::OpenRequest& request,
                                                           const Peer& peer, bool want_warm,
+                                                          PlacedSession* placed,
                                                           OpeningRefusal* refusal) {
   uint64_t id = next_id_.fetch_add(1);
   while (Find(id) != nullptr) id = next_id_.fetch_add(1);  // of an earlier daemon
   warden::StartWorker start;
   start.session = id;
   *refusal = {transport::kDeviceUnavailable, RefusalReason::kNoDevice, ""};
-  start.devices = ChooseDevices(id, *peer.tenant, request.environment, &refusal->sentence);
+  start.devices = ChooseDevices(id, *peer.tenant, request.environment, placed, &refusal->sentence);
   if (start.devices.empty()) return nullptr;
   refusal->reason = RefusalReason::kWorker;
   usage_->Opened(id, start.devices, UtcNow());
@@ -167,8 +169,13 @@ std::shared_ptr<ServerSession> SessionTable::StartSession(const wire::OpenReques
     usage_->Forget(id);
     return nullptr;
   }
-  ClientDescription client{base::Printable(request.program), base::Printable(request.host),
-                           request.pid, peer, DescriptorsOf(request, peer)};
+  ClientDescription client{base::Printable(request.program),
+                           base::Printable(request.host),
+                           request.pid,
+                           peer,
+                           DescriptorsOf(request, peer),
+                           placed == nullptr ? "" : placed->number,
+                           placed == nullptr ? 0 : placed->bytes};
   auto session = std::make_shared<ServerSession>(id, std::move(client), std::move(worker));
   std::vector<scheduler::DeviceId> devices;
   for (const warden::KeeperProcess& keeper : session->worker().keepers) {
@@ -193,15 +200,25 @@ std::shared_ptr<ServerSession> SessionTable::StartSession(const wire::OpenReques
 
 std::vector<int32_t> SessionTable::ChooseDevices(uint64_t id, const config::Tenant& tenant,
                                                  const std::vector<std::string>& environment,
-                                                 std::string* sentence) {
+                                                 PlacedSession* placed, std::string* sentence) {
   auto stats = warden_->GetStats(sentence);
   if (!stats) return {};
   NoteDevices(*stats);
+  if (placed != nullptr) {
+    placed->tried.push_back(id);
+    const bool room = placements_.PlaceAt(id, placed->devices, placed->bytes, *stats, sentence);
+    return room ? placed->devices : std::vector<int32_t>();
+  }
   DevicesWish wish = WishOf(tenant, environment, stats->devices.size());
   *sentence = wish.refusal;
-  if (wish.devices == 0) return {};
+  Requirements told;
+  if (wish.devices == 0 || !ReadRequirements(environment, &told, sentence)) return {};
+  *sentence =
+      "the program asks for labels (--label, LONGWIRE_LABELS); they are for servers in a "
+      "pool, which this one is not in";
+  if (!told.labels.empty()) return {};
   return placements_.Place(id, wish.devices, live_.Get()->placement(), *stats,
-                           scheduling_->BusyDevices(), sentence);
+                           scheduling_->BusyDevices(), sentence, told.bytes);
 }
 
 std::vector<int32_t> SessionTable::ForecastDevices(const config::Tenant& tenant,
@@ -282,7 +299,8 @@ bool SessionTable::MayStay(const std::shared_ptr<ServerSession>& session, std::s
 }
 
 OpenedSession SessionTable::Open(std::span<const std::byte> bytes, wire::VersionRange link,
-                                 const Peer& peer, const std::atomic<bool>& cancelled) {
+                                 const Peer& peer, const std::atomic<bool>& cancelled,
+                                 PlacedSession* placed) {
   const Clock::time_point begun = Clock::now();
   if (peer.refused()) {
     return Refuse(peer, nullptr, {transport::kNoDevice, RefusalReason::kNotAllowed, peer.refusal});
@@ -295,7 +313,8 @@ OpenedSession SessionTable::Open(std::span<const std::byte> bytes, wire::Version
              peer.tenant->name() + "' has monitor: true); list it at another tenant"});
   }
   OpeningRefusal refusal{transport::kDeviceUnavailable, RefusalReason::kRate, ""};
-  if (!entrance_.AwaitOpening(peer.identity, cancelled, &refusal.sentence)) {
+  // What is placed has waited at the server that it asked for a place.
+  if (placed == nullptr && !entrance_.AwaitOpening(peer.identity, cancelled, &refusal.sentence)) {
     return Refuse(peer, nullptr, std::move(refusal));
   }
   refusal = {transport::kSystemDriverMismatch, RefusalReason::kVersion,
@@ -308,12 +327,16 @@ OpenedSession SessionTable::Open(std::span<const std::byte> bytes, wire::Version
   }
   auto versions = Agree(request.versions, link, &refusal.sentence);
   if (!versions) return Refuse(peer, &request, std::move(refusal));
+  refusal = {transport::kDeviceUnavailable, RefusalReason::kNoDevice,
+             "this server opens sessions where its pool has placed them"};
+  if (gone_ && placed == nullptr) return Refuse(peer, &request, std::move(refusal));
   const size_t descriptors = DescriptorsOf(request, peer);
   if (!Admit(peer, descriptors, &refusal)) return Refuse(peer, &request, std::move(refusal));
   OpenedSession opened;
   // The worker decides: it chooses the newest of these that it speaks.
   std::vector<std::byte> introduction = wire::Narrowed(bytes, *versions);
-  auto session = OpenAdmitted(request, introduction, *versions, peer, cancelled, &opened, &refusal);
+  auto session =
+      OpenAdmitted(request, introduction, *versions, peer, cancelled, placed, &opened, &refusal);
   if (session == nullptr) {
     Release(peer, descriptors);
     return Refuse(peer, &request, std::move(refusal));
@@ -339,10 +362,10 @@ OpenedSession SessionTable::Open(std::span<const std::byte> bytes, wire::Version
 std::shared_ptr<ServerSession> SessionTable::OpenAdmitted(
     const wire::OpenRequest& request, std::span<const std::byte> introduction,
     wire::VersionRange versions, const Peer& peer, const std::atomic<bool>& cancelled,
-    OpenedSession* opened, OpeningRefusal* refusal) {
+    PlacedSession* placed, OpenedSession* opened, OpeningRefusal* refusal) {
   std::shared_ptr<ServerSession> session;
   for (bool want_warm : {true, false}) {
-    session = StartSession(request, peer, want_warm, refusal);
+    session = StartSession(request, peer, want_warm, placed, refusal);
     if (session == nullptr) return nullptr;
     if (session->Introduce(introduction, cancelled, &opened->reply, &refusal->sentence)) {
       CheckChoice(versions, &opened->reply);
@@ -392,6 +415,7 @@ void SessionTable::End(const std::shared_ptr<ServerSession>& session,
   Release(session->client().peer, session->client().descriptors);
   usage_->Ended(RecordOf(*session, closed));
   Abandon(session->id());
+  if (gone_) gone_(*session);
   const Peer& peer = session->client().peer;
   const bool away = session->detached_since() != Clock::time_point::max();
   const auto grace = config::ResumeGrace(*live_.Get());

@@ -36,6 +36,14 @@ struct OpenedSession {
   std::vector<transport::Token> tokens;    // of each lane
 };
 
+// Where a pool has placed a session.
+struct PlacedSession {
+  std::string number;  // in the pool
+  std::vector<int32_t> devices;
+  uint64_t bytes = 0;           // promised on each
+  std::vector<uint64_t> tried;  // sessions of this table that were made for it
+};
+
 class SessionTable {
  public:
   explicit SessionTable(const config::LiveConfig& live);
@@ -47,8 +55,15 @@ class SessionTable {
   // Opens a session for an encoded OpenRequest of `peer`, with the worker's own rings if the peer
   // is at the local socket. `link`: the versions of the link between. Gives up when *cancelled is
   // set.
+  // `placed`: in a pool, where it has to go.
   OpenedSession Open(std::span<const std::byte> request, wire::VersionRange link, const Peer& peer,
-                     const std::atomic<bool>& cancelled);
+                     const std::atomic<bool>& cancelled, PlacedSession* placed = nullptr);
+  // From now on sessions are opened where the pool has placed them, and nowhere else; `gone` is
+  // called for each that has ended. Before the first Open.
+  using Gone = std::function<void(const ServerSession& session)>;
+  void JoinPool(Gone gone) { gone_ = std::move(gone); }
+  // `request` is nullptr where it was not read.
+  OpenedSession Refuse(const Peer& peer, const wire::OpenRequest* request, OpeningRefusal refusal);
   // Bytes of all devices that can be lent together; 0: not known yet.
   uint64_t lendable() const { return lendable_.load(); }
   std::shared_ptr<ServerSession> Find(uint64_t id);
@@ -104,8 +119,6 @@ class SessionTable {
   config::LiveConfig::Snapshot config() const { return live_.Get(); }
 
  private:
-  // `request` is nullptr where it was not read.
-  OpenedSession Refuse(const Peer& peer, const wire::OpenRequest* request, OpeningRefusal refusal);
   static OpeningRefusal Stopping();
   // What Open does once the peer is counted: a worker that has answered, in the table; nullptr with
   // a refusal.
@@ -113,7 +126,8 @@ class SessionTable {
                                               std::span<const std::byte> introduction,
                                               wire::VersionRange versions, const Peer& peer,
                                               const std::atomic<bool>& cancelled,
-                                              OpenedSession* opened, OpeningRefusal* refusal);
+                                              PlacedSession* placed, OpenedSession* opened,
+                                              OpeningRefusal* refusal);
   void NoteDevices(const warden::Stats& stats);
   // Counts a new session against the limits of its tenant and its identity; Release undoes it.
   bool Admit(const Peer& peer, size_t descriptors, OpeningRefusal* refusal);
@@ -122,9 +136,10 @@ class SessionTable {
   // Empty with a sentence when there are none.
   std::vector<int32_t> ChooseDevices(uint64_t id, const config::Tenant& tenant,
                                      const std::vector<std::string>& environment,
-                                     std::string* sentence);
+                                     PlacedSession* placed, std::string* sentence);
   std::shared_ptr<ServerSession> StartSession(const wire::OpenRequest& request, const Peer& peer,
-                                              bool want_warm, OpeningRefusal* refusal);
+                                              bool want_warm, PlacedSession* placed,
+                                              OpeningRefusal* refusal);
   // False with a sentence when the session has lost its right while it was opened; it is ended.
   bool MayStay(const std::shared_ptr<ServerSession>& session, std::string* sentence);
   // As far as its tenant and the host's cores allow.
@@ -163,6 +178,7 @@ class SessionTable {
   OpeningTimes opening_times_;
   std::atomic<uint64_t> lendable_{0};  // of all devices, as the warden said last; 0: not yet
   Check check_;
+  Gone gone_;  // none: there is no pool
   Images images_;
   admission::Entrance entrance_;
 

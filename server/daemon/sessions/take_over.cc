@@ -44,6 +44,8 @@ ClientDescription ClientOf(const SessionRecord& record,
   client.peer.identity = record.identity;
   client.peer.tenant = TenantNamed(record.tenant, record.identity, config);
   if (record.local) client.peer.uid = record.uid;
+  client.claim = record.claim.value_or("");
+  client.claimed_bytes = record.claimed_bytes.value_or(0);
   return client;
 }
 
@@ -69,6 +71,10 @@ void SessionTable::Keep(const ServerSession& session, int client) {
   record.limited = memory.page.valid();
   record.slot = memory.slot;
   record.shares_memory = session.has_segment();
+  if (!description.claim.empty()) {
+    record.claim = description.claim;
+    record.claimed_bytes = description.claimed_bytes;
+  }
 
   // In the order of KeptDescriptors.
   std::vector<int> descriptors = {record.local ? client : session.notes()->descriptor()};
@@ -178,7 +184,7 @@ bool SessionTable::TakeOver(TakenSession taken) {
                                               record.slot, std::move(kept.host_memory))) {
     return false;
   }
-  placements_.Inherit(id, std::move(devices));
+  placements_.Inherit(id, std::move(devices), session->client().claimed_bytes);
   wire::Descriptor control = session->ControlSocket();
   if (control.valid()) wire::SendMessage(control.get(), message::Pack(images::Forgotten{}));
   std::string problem = images_.Serve(id, record.tenant, std::move(control));

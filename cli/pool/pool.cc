@@ -1,0 +1,180 @@
+// longwire status --pool and longwire pool explain.
+#include "cli/pool/pool.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+
+#include "cli/status_json.h"
+#include "cli/text.h"
+#include "link/transport/grpc_setup.h"
+#include "scheduler/pool/pool.h"
+#include "server/daemon/pool/requirements.h"
+
+namespace longwire::cli {
+namespace {
+
+namespace plan = scheduler::pool;
+
+// The pool as the server knows it; false with a sentence on standard error.
+bool Ask(Operator& server, const char* command, transport::PoolFigures* pool) {
+  transport::InspectRequest request;
+  transport::InspectReply reply;
+  std::string sentence;
+  request.set_pool(true);
+  if (!server.Inspect(request, &reply, &sentence)) {
+    std::fprintf(stderr, "longwire %s: %s\n", command, Printable(sentence).c_str());
+    return false;
+  }
+  if (!reply.has_pool()) {
+    std::fprintf(stderr,
+                 "longwire %s: the server at %s is not in a pool: its configuration has no pool:\n",
+                 command, server.name().c_str());
+    return false;
+  }
+  *pool = std::move(*reply.mutable_pool());
+  return true;
+}
+
+void PrintHost(const transport::PoolHost& host) {
+  std::string labels;
+  for (const std::string& label : host.labels()) labels += ", " + label;
+  std::printf("\nhost %s  %s: %u of %u sessions%s%s\n", Printable(host.name()).c_str(),
+              host.joined() ? Printable(host.address()).c_str() : "not in the pool now",
+              host.sessions(), host.sessions_limit(), Printable(labels).c_str(),
+              host.cordoned() ? ", takes no new ones" : "");
+  for (const transport::PoolDevice& device : host.devices()) {
+    std::printf("  device %d  %s: %u sessions, %s of %s promised, %.0f %% busy%s\n",
+                device.ordinal(), Printable(device.name()).c_str(), device.sessions(),
+                BytesText(device.promised()).c_str(), BytesText(device.total()).c_str(),
+                100 * device.busy(), device.cordoned() ? ", cordoned" : "");
+  }
+}
+
+void PrintWaiter(const transport::PoolWaiter& waiter) {
+  std::printf("\nwaits at place %u  %s  (tenant %s, identity %s, asked at %s)\n", waiter.place(),
+              Printable(waiter.program()).c_str(), Printable(waiter.tenant()).c_str(),
+              Printable(waiter.identity()).c_str(), Printable(waiter.front()).c_str());
+  std::printf("  %s\n", Printable(waiter.reason()).c_str());
+}
+
+void PrintPool(const transport::PoolFigures& pool) {
+  std::printf("pool, as %s sees it%s%s\n", Printable(pool.host()).c_str(),
+              pool.joined() ? "" : ", which is not in it: ",
+              pool.joined() ? "" : Printable(pool.problem()).c_str());
+  if (pool.placer().empty()) {
+    std::printf("no host places sessions just now\n");
+  } else {
+    std::printf("sessions are placed by %s\n", Printable(pool.placer()).c_str());
+  }
+  for (const transport::PoolHost& host : pool.hosts()) PrintHost(host);
+  std::vector<transport::PoolWaiter> waiting(pool.waiting().begin(), pool.waiting().end());
+  std::ranges::sort(waiting, {}, &transport::PoolWaiter::place);
+  for (const transport::PoolWaiter& waiter : waiting) PrintWaiter(waiter);
+}
+
+plan::HostState StateOf(const transport::PoolHost& host) {
+  plan::HostState state;
+  state.name = host.name();
+  for (const std::string& label : host.labels()) {
+    state.labels[label.substr(0, label.find('='))] = label.substr(label.find('=') + 1);
+  }
+  state.sessions = host.sessions();
+  state.sessions_limit = host.sessions_limit();
+  state.cordoned = host.cordoned();
+  for (const transport::PoolDevice& device : host.devices()) {
+    plan::DeviceState& to = state.devices.emplace_back();
+    to.ordinal = device.ordinal();
+    to.total = device.total();
+    to.promised = device.promised();
+    to.sessions = device.sessions();
+    to.cordoned = device.cordoned();
+    to.busy = device.busy();
+  }
+  return state;
+}
+
+std::string Verdict(const plan::Wish& wish, const transport::PoolHost& host) {
+  if (!host.joined()) return "not in the pool now";
+  const plan::HostState state = StateOf(host);
+  std::string obstacle = plan::Obstacle(wish, state);
+  if (!obstacle.empty()) return "never: " + obstacle;
+  if (state.sessions >= state.sessions_limit) return "not now: it has all of its sessions";
+  const uint64_t lacks = plan::Lacks(wish, state);
+  return lacks == 0 ? "has room" : "not now: " + BytesText(lacks) + " are missing";
+}
+
+struct Told {
+  int devices = 1;
+  std::string memory;
+  std::vector<std::string> labels;
+};
+
+// What a program with these requirements would find at each host, and who waits before it.
+int Explain(const Told& told) {
+  std::vector<std::string> variables;
+  if (!told.memory.empty()) variables.push_back("LONGWIRE_MEMORY=" + told.memory);
+  std::string labels;
+  for (const std::string& label : told.labels) labels += (labels.empty() ? "" : ",") + label;
+  if (!labels.empty()) variables.push_back("LONGWIRE_LABELS=" + labels);
+  daemon::Requirements read;
+  std::string sentence;
+  if (!daemon::ReadRequirements(variables, &read, &sentence)) {
+    std::fprintf(stderr, "longwire pool explain: %s\n", sentence.c_str());
+    return kUsageStatus;
+  }
+  ServerOptions options;
+  FindServer(&options);
+  transport::PrepareProcess();
+  Operator server(options, Operator::Prefers::kNetwork);
+  transport::PoolFigures pool;
+  if (!Ask(server, "pool explain", &pool)) return 1;
+  plan::Wish wish;
+  wish.devices = static_cast<uint32_t>(told.devices);
+  wish.bytes = read.bytes;
+  wish.labels = read.labels;
+  bool room = false;
+  for (const transport::PoolHost& host : pool.hosts()) {
+    const std::string verdict = Verdict(wish, host);
+    room |= verdict == "has room";
+    std::printf("%s: %s\n", Printable(host.name()).c_str(), Printable(verdict).c_str());
+  }
+  if (pool.hosts_size() == 0) std::printf("no host is in the pool\n");
+  for (const transport::PoolWaiter& waiter : pool.waiting()) PrintWaiter(waiter);
+  return room ? 0 : 1;
+}
+
+}  // namespace
+
+int PoolStatus(Operator& server, bool json) {
+  transport::PoolFigures pool;
+  if (!Ask(server, "status", &pool)) return 1;
+  if (json) {
+    std::puts(MessageJson(pool).c_str());
+  } else {
+    PrintPool(pool);
+  }
+  return pool.joined() && !pool.placer().empty() ? 0 : 1;
+}
+
+void AddPool(CommandLine& line) {
+  auto told = std::make_shared<Told>();
+  CLI::App& group = line.Add(nullptr, "pool", "a pool of several servers");
+  CLI::App& explain = line.Add(&group, "explain",
+                               "which hosts have room for a program, and why the others have none",
+                               [told] { return Explain(*told); });
+  AddNumber(explain, "--devices", 1, 64, &told->devices, "how many devices it needs");
+  explain.add_option("--memory", told->memory, "memory that it needs on each: 512MiB, 40GiB")
+      ->type_name("SIZE");
+  explain.add_option("--label", told->labels, "a label that the host has to have; several: all")
+      ->type_name("NAME=VALUE")
+      ->expected(1)
+      ->take_all();
+  AddConnection(explain, Reach::kNetworkAndLocal);
+  explain.footer(std::string(kOperatorHelp) +
+                 "The exit status is 0 if a host has room, 1 if none has or the server does not "
+                 "answer, 2 if this command was called wrongly.");
+  group.footer("See longwire status --pool for all of it.");
+}
+
+}  // namespace longwire::cli

@@ -1,0 +1,123 @@
+// Whether a wish fits a host, and where.
+#include <algorithm>
+#include <tuple>
+
+#include "scheduler/placement/placement.h"
+#include "scheduler/pool/pool.h"
+
+namespace longwire::scheduler::pool {
+namespace {
+
+// Free for new promises.
+uint64_t FreeOf(const DeviceState& device) {
+  return device.total - std::min(device.total, device.promised);
+}
+
+double BusyOf(const HostState& host) {
+  double sum = 0;
+  for (const DeviceState& device : host.devices) sum += device.busy;
+  return host.devices.empty() ? 0 : sum / static_cast<double>(host.devices.size());
+}
+
+uint64_t FreeOf(const HostState& host) {
+  uint64_t sum = 0;
+  for (const DeviceState& device : host.devices) sum += FreeOf(device);
+  return sum;
+}
+
+double SessionsPerDevice(const HostState& host) {
+  return static_cast<double>(host.sessions) /
+         static_cast<double>(std::max<size_t>(1, host.devices.size()));
+}
+
+}  // namespace
+
+uint64_t Need(const Wish& wish, const DeviceState& device) {
+  return std::max(wish.bytes, std::min(kLeastBytes, device.total));
+}
+
+std::string Obstacle(const Wish& wish, const HostState& host) {
+  if (!wish.only.empty() && wish.only != host.name) return "the program has to run elsewhere";
+  if (std::ranges::count(wish.avoid, host.name) != 0) return "it has refused this program";
+  for (const auto& [name, value] : wish.labels) {
+    auto found = host.labels.find(name);
+    if (found == host.labels.end() || found->second != value) {
+      return "it has no label " + name + "=" + value;
+    }
+  }
+  if (host.cordoned) return "it takes no new sessions";
+  const auto fit = std::ranges::count_if(host.devices, [&](const DeviceState& device) {
+    return !device.cordoned && device.total >= wish.bytes && device.total != 0;
+  });
+  if (static_cast<size_t>(fit) >= wish.devices && wish.devices != 0) return {};
+  return "it has " + std::to_string(fit) + " such devices, and the program asks for " +
+         std::to_string(wish.devices);
+}
+
+std::vector<Lack> LacksOf(const Wish& wish, const HostState& host) {
+  std::vector<Lack> missing;
+  for (const DeviceState& device : host.devices) {
+    if (device.cordoned || device.total == 0 || device.total < wish.bytes) continue;
+    const uint64_t need = Need(wish, device), free = FreeOf(device);
+    missing.push_back({need - std::min(need, free), device.ordinal});
+  }
+  std::ranges::sort(missing, [](const Lack& one, const Lack& other) {
+    return std::tie(one.bytes, one.device) < std::tie(other.bytes, other.device);
+  });
+  if (missing.size() > wish.devices) missing.resize(wish.devices);
+  return missing;
+}
+
+uint64_t Lacks(const Wish& wish, const HostState& host) {
+  uint64_t sum = 0;
+  for (const Lack& lack : LacksOf(wish, host)) sum += lack.bytes;
+  // A session that has to end first counts as memory that has to come back.
+  return host.sessions < host.sessions_limit ? sum : sum + std::max(wish.bytes, kLeastBytes);
+}
+
+std::vector<int32_t> ChooseDevices(const Wish& wish, const HostState& host,
+                                   const std::string& policy, bool by_hints) {
+  if (host.sessions >= host.sessions_limit) return {};
+  std::vector<DeviceLoad> loads;
+  for (const DeviceState& device : host.devices) {
+    const uint64_t need = Need(wish, device);
+    const uint64_t free = by_hints ? std::min(FreeOf(device), device.free_seen) : FreeOf(device);
+    if (device.cordoned || device.total == 0 || free < need) continue;
+    loads.push_back({static_cast<DeviceId>(device.ordinal), device.total, FreeOf(device),
+                     device.sessions, device.busy});
+  }
+  auto placement = MakePlacement(policy);
+  if (placement == nullptr) placement = MakePlacement("least_loaded");
+  PlacementAnswer answer = placement->Place(loads, {wish.devices, 0});
+  std::vector<int32_t> devices(answer.devices.begin(), answer.devices.end());
+  std::ranges::sort(devices);
+  return devices;
+}
+
+bool IsBefore(const HostState& one, const HostState& other, const std::string& policy) {
+  const auto free = std::pair(FreeOf(one), FreeOf(other));
+  const auto sessions = std::pair(SessionsPerDevice(one), SessionsPerDevice(other));
+  if (policy == "pack") {
+    return std::tuple(free.first, -sessions.first, one.name) <
+           std::tuple(free.second, -sessions.second, other.name);
+  }
+  // Differences of less than a twentieth are gone before the session has begun.
+  const auto steps = [&](const HostState& host) {
+    return policy == "spread" ? 0 : static_cast<int>(BusyOf(host) * 20);
+  };
+  return std::tuple(steps(one), sessions.first, free.second, one.name) <
+         std::tuple(steps(other), sessions.second, free.first, other.name);
+}
+
+void Take(const Wish& wish, const std::vector<int32_t>& devices, HostState* host) {
+  ++host->sessions;
+  for (DeviceState& device : host->devices) {
+    if (std::ranges::count(devices, device.ordinal) == 0) continue;
+    const uint64_t need = Need(wish, device);
+    device.promised += need;
+    ++device.sessions;
+    if (device.free_seen != UINT64_MAX) device.free_seen -= std::min(device.free_seen, need);
+  }
+}
+
+}  // namespace longwire::scheduler::pool

@@ -1,0 +1,86 @@
+// The pool for people: longwire status --pool, longwire pool explain.
+#include <map>
+
+#include "base/printable.h"
+#include "server/daemon/inspect.h"
+#include "server/daemon/pool/pool.h"
+#include "server/pool/directory.h"
+#include "server/pool/keys.h"
+
+namespace longwire::daemon {
+namespace {
+
+void FillHost(const std::string& name, const pool::HostEntry& entry, transport::PoolHost* out) {
+  const pool::Capacity& capacity = entry.capacity;
+  out->set_name(name);
+  out->set_joined(entry.host_created != 0);
+  if (out->joined()) out->set_address(entry.host.address());
+  if (out->joined()) out->set_version(entry.host.version());
+  out->set_cordoned(capacity.cordoned());
+  out->set_sessions(capacity.sessions());
+  out->set_sessions_limit(capacity.sessions_limit());
+  const std::map<std::string, std::string> labels(entry.host.labels().begin(),
+                                                  entry.host.labels().end());
+  for (const auto& [label, value] : labels) out->add_labels(label + "=" + value);
+  for (const pool::Device& device : capacity.devices()) {
+    transport::PoolDevice& to = *out->add_devices();
+    to.set_ordinal(device.ordinal());
+    to.set_name(device.name());
+    to.set_total(device.total());
+    to.set_promised(device.bytes());
+    to.set_sessions(device.sessions());
+    to.set_cordoned(device.cordoned());
+    for (const pool::Load::Of& load : entry.load.devices()) {
+      if (load.ordinal() == device.ordinal()) to.set_busy(load.busy());
+    }
+  }
+}
+
+void FillWaiter(const pool::Waiter& waiter, const pool::Directory& directory,
+                transport::PoolWaiter* out) {
+  out->set_number(waiter.number);
+  out->set_front(waiter.front);
+  out->set_tenant(waiter.request.tenant());
+  out->set_identity(waiter.request.identity());
+  out->set_program(waiter.request.program());
+  out->set_devices(waiter.request.devices());
+  out->set_bytes(waiter.request.bytes());
+  auto found = directory.answers.find(pool::Key(pool::kAnswers, waiter.front, waiter.number));
+  pool::Answer answer;
+  if (found == directory.answers.end() || !pool::Decode(found->second, &answer)) return;
+  out->set_place(answer.place());
+  out->set_reason(answer.reason());
+}
+
+}  // namespace
+
+void Pool::Inspect(bool all, const std::string& tenant, transport::PoolFigures* figures) {
+  std::string sentence;
+  figures->set_host(config_.host());
+  figures->set_joined(host_->joined(&sentence));
+  figures->set_problem(sentence);
+  figures->set_placed(placed());
+  etcd::pb::RangeRequest request;
+  etcd::pb::RangeResponse reply;
+  request.set_key(std::string(pool::kPrefix));
+  request.set_range_end(etcd::EndOfPrefix(std::string(pool::kPrefix)));
+  if (!client_->Range(request, &reply, &sentence)) {
+    figures->set_problem(sentence);
+    return;
+  }
+  etcd::Mirror::Keys keys;
+  for (const etcd::pb::KeyValue& kv : reply.kvs()) keys[kv.key()] = kv;
+  const pool::Directory directory = pool::ReadDirectory(keys);
+  figures->set_placer(directory.placer);
+  for (const auto& [name, entry] : directory.hosts) FillHost(name, entry, figures->add_hosts());
+  for (const pool::Waiter& waiter : directory.waiters) {
+    if (!all && waiter.request.tenant() != tenant) continue;
+    FillWaiter(waiter, directory, figures->add_waiting());
+  }
+}
+
+void InspectPool(Pool* pool, bool all, const std::string& tenant, transport::InspectReply* reply) {
+  if (pool != nullptr) pool->Inspect(all, tenant, reply->mutable_pool());
+}
+
+}  // namespace longwire::daemon

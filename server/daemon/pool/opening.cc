@@ -1,0 +1,174 @@
+// How a session is opened in a pool: the server that is asked finds a place, and the server of the
+// place opens for the ticket.
+#include <algorithm>
+
+#include "base/printable.h"
+#include "link/transport/codes.h"
+#include "server/daemon/pool/pool.h"
+#include "server/daemon/pool/requirements.h"
+#include "server/pool/keys.h"
+
+namespace longwire::daemon {
+namespace {
+
+// The link gives up after 4.4 s, and the opening itself takes its time.
+constexpr std::chrono::milliseconds kPlacePatience{3000};
+constexpr size_t kLongestText = 256;
+constexpr size_t kNumberBytes = 16;
+constexpr size_t kShortestTicket = 16, kLongestTicket = 64;
+constexpr int kAvoidedHosts = 64;
+
+bool IsHost(const std::string& text) {
+  return !text.empty() && text.size() <= kLongestText && base::Printable(text) == text;
+}
+
+}  // namespace
+
+struct Pool::Asked {
+  std::span<const std::byte> bytes;
+  wire::VersionRange link;
+  std::string number;
+  std::string ticket;
+  pool::Request request;
+};
+
+PoolOpening Pool::Refuse(const Peer& peer, const std::string& sentence) {
+  PoolOpening opening;
+  opening.opened =
+      table_.Refuse(peer, nullptr, {transport::kDeviceUnavailable, RefusalReason::kNoDevice, sentence});
+  return opening;
+}
+
+bool Pool::ReadAsked(Asked* asked, const Peer& peer, std::string* sentence) {
+  wire::OpenRequest request;
+  wire::Reader reader(asked->bytes);
+  *sentence = "the request to open a session cannot be read";
+  if (request.Decode(reader) != wire::WireResult::kOk) return false;
+  auto stats = table_.warden().GetStats(sentence);
+  if (!stats) return false;
+  DevicesWish wish = daemon::WishOf(*peer.tenant, request.environment, stats->devices.size());
+  Requirements told;
+  *sentence = wish.refusal;
+  if (wish.devices == 0 || !ReadRequirements(request.environment, &told, sentence)) return false;
+  pool::Request& to = asked->request;
+  to.set_tenant(peer.tenant->name());
+  to.set_identity(peer.identity);
+  to.set_program(base::Printable(request.program).substr(0, kLongestText));
+  to.set_devices(wish.devices);
+  to.set_bytes(told.bytes);
+  to.mutable_labels()->insert(told.labels.begin(), told.labels.end());
+  to.set_ticket_hash(pool::HashOf(asked->ticket));
+  to.set_priority(peer.tenant->priority() == config::latency_critical ? 1 : 0);
+  to.set_wait(told.waits);
+  return true;
+}
+
+PoolOpening Pool::AskForPlace(Asked& asked, const Peer& peer, const std::atomic<bool>& cancelled) {
+  std::string sentence;
+  // Another one of this name may be there, whose answers these would be.
+  if (!host_->joined(&sentence)) {
+    return Refuse(peer, "this host is not in the pool now: " + sentence);
+  }
+  if (!table_.entrance().AwaitOpening(peer.identity, cancelled, &sentence) ||
+      !ReadAsked(&asked, peer, &sentence)) {
+    return Refuse(peer, sentence);
+  }
+  pool::Answer answer;
+  const auto result = front_->Place(asked.number, asked.request, Clock::now() + kPlacePatience,
+                                    cancelled, &answer, &sentence);
+  if (result == pool::FrontPart::Result::kRefused) return Refuse(peer, sentence);
+  if (result == pool::FrontPart::Result::kWaits) {
+    return Refuse(peer, answer.place() == 0 ? "the pool's placer has not answered yet"
+                                            : "place " + std::to_string(answer.place()) + " of " +
+                                                  std::to_string(answer.waiting()) +
+                                                  " in the pool's queue; " + answer.reason());
+  }
+  if (answer.host() == config_.host()) return OpenPlaced(asked, peer, cancelled);
+  PoolOpening opening;
+  opening.place.set_host(answer.host());
+  opening.place.set_address(answer.address());
+  return opening;
+}
+
+PoolOpening Pool::OpenPlaced(Asked& asked, const Peer& peer, const std::atomic<bool>& cancelled) {
+  pool::Claim claim;
+  std::string sentence;
+  bool again = false;
+  if (!host_->Admit(asked.number, asked.ticket, peer.identity, &claim, &sentence, &again)) {
+    PoolOpening refused = Refuse(peer, sentence);
+    refused.place_again = again;
+    return refused;
+  }
+  PlacedSession placed;
+  placed.number = asked.number;
+  placed.devices = {claim.devices().begin(), claim.devices().end()};
+  placed.bytes = claim.bytes();
+  PoolOpening opening;
+  if (claim.tenant() == peer.tenant->name()) {
+    opening.opened = table_.Open(asked.bytes, asked.link, peer, cancelled, &placed);
+  } else {
+    opening = Refuse(peer, "'" + peer.identity + "' is of the tenant '" + claim.tenant() +
+                               "' at the server that was asked, and of '" + peer.tenant->name() +
+                               "' here; the servers of a pool need the same tenants");
+  }
+  if (opening.opened.session != nullptr) {
+    host_->Opened(asked.number);
+    return opening;
+  }
+  host_->Over(asked.number, placed.tried);
+  // There may be room elsewhere; not for what no server takes.
+  opening.place_again = opening.opened.reply.code == transport::kDeviceUnavailable;
+  return opening;
+}
+
+PoolOpening Pool::Open(std::span<const std::byte> request, wire::VersionRange link,
+                       const Peer& peer, const transport::PlaceRequest* place,
+                       const std::atomic<bool>& cancelled) {
+  PoolOpening opening;
+  wire::OpenRequest read;
+  wire::Reader reader(request);
+  // The table refuses what it would refuse without a pool.
+  if (peer.refused() || request.size() > wire::kMaxOpenBytes ||
+      read.Decode(reader) != wire::WireResult::kOk ||
+      !wire::Common(read.versions, wire::SpokenVersions())) {
+    opening.opened = table_.Open(request, link, peer, cancelled);
+    return opening;
+  }
+  Asked asked{request, link, {}, {}, {}};
+  if (place == nullptr) {
+    asked.number = pool::RandomHex(kNumberBytes);
+    asked.ticket = pool::RandomHex(kNumberBytes);
+    asked.request.set_only(config_.host());
+    if (asked.ticket.empty()) return Refuse(peer, "the server has no random bytes");
+    return AskForPlace(asked, peer, cancelled);
+  }
+  asked.number = place->number();
+  asked.ticket = place->ticket();
+  if (!pool::IsNumber(asked.number) || asked.ticket.size() < kShortestTicket ||
+      asked.ticket.size() > kLongestTicket || place->avoid_size() > kAvoidedHosts ||
+      !std::ranges::all_of(place->avoid(), IsHost)) {
+    return Refuse(peer,
+                  "the request for a place in the pool cannot be read; upgrade "
+                  "longwire-link on the client's host");
+  }
+  if (place->placed()) {
+    std::string sentence;
+    if (table_.entrance().AwaitOpening(peer.identity, cancelled, &sentence)) {
+      return OpenPlaced(asked, peer, cancelled);
+    }
+    return Refuse(peer, sentence);
+  }
+  for (const std::string& host : place->avoid()) asked.request.add_avoid(host);
+  return AskForPlace(asked, peer, cancelled);
+}
+
+PoolOpening OpenSession(Pool* pool, SessionTable& table, std::span<const std::byte> request,
+                        wire::VersionRange link, const Peer& peer,
+                        const transport::PlaceRequest* place, const std::atomic<bool>& cancelled) {
+  if (pool != nullptr) return pool->Open(request, link, peer, place, cancelled);
+  PoolOpening opening;
+  opening.opened = table.Open(request, link, peer, cancelled);
+  return opening;
+}
+
+}  // namespace longwire::daemon

@@ -1,0 +1,174 @@
+#include "server/daemon/pool/pool.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/printable.h"
+#include "base/uuid_text.h"
+#include "link/transport/tls_files.h"
+#include "server/config/config.h"
+#include "server/daemon/settings/paths.h"
+#include "server/pool/forget.h"
+
+namespace longwire::daemon {
+namespace {
+
+// Shorter ones end in the pauses of a busy host; after it nothing is placed at one that died.
+constexpr int64_t kLeaseSeconds = 6;
+// Steps of the load that others see: small changes are not worth a write.
+constexpr double kBusySteps = 10;
+constexpr uint64_t kFreeStep = uint64_t{256} << 20;
+
+// Of the driver that pretends to be a GPU: the same on every host.
+bool IsSoftware(const warden::DeviceStats& device) {
+  return device.facts.uuid.starts_with("softgpu-device-");
+}
+
+std::string UuidOf(const std::string& host, const warden::DeviceStats& device) {
+  if (IsSoftware(device)) return host + "-software-" + std::to_string(device.device);
+  return base::UuidText(device.facts.uuid);
+}
+
+// Of sessions that were opened before there was a pool.
+std::string NumberOf(const ServerSession& session) {
+  const std::string& claim = session.client().claim;
+  return claim.empty() ? "0-" + std::to_string(session.id()) : claim;
+}
+
+// Beside what else outlives a restart; where there is no such folder, beside the warden's socket.
+std::string StateFile(const config::Config& config) {
+  const std::string& socket = config.warden();
+  const std::string folder = StateDirectory();
+  return (folder.empty() ? socket.substr(0, socket.rfind('/')) : folder) + "/pool-host";
+}
+
+pool::HostOptions HostOptionsOf(const config::Config& config) {
+  pool::HostOptions options;
+  options.name = config.pool().host();
+  options.address = config.pool().has_address() ? config.pool().address() : config.listen(0);
+  options.version = LONGWIRE_VERSION;
+  options.state_file = StateFile(config);
+  for (const std::string& label : config.pool().labels()) {
+    options.labels[label.substr(0, label.find('='))] = label.substr(label.find('=') + 1);
+  }
+  return options;
+}
+
+}  // namespace
+
+Pool::Pool(SessionTable& table, const config::Pool& config) : table_(table), config_(config) {
+  table_.JoinPool([this](const ServerSession& session) { OnGone(session); });
+}
+
+bool Pool::Start(std::string* sentence) {
+  etcd::Options options;
+  options.members = {config_.etcd().begin(), config_.etcd().end()};
+  if (config_.has_tls()) {
+    const config::PoolTls& tls = config_.tls();
+    options.tls = transport::LoadTls({tls.certificate(), tls.key(), tls.authority()},
+                                     transport::TlsRole::kClient, sentence);
+    if (!options.tls) *sentence = "pool.tls: " + *sentence;
+    if (!options.tls) return false;
+  }
+  client_ = std::make_unique<etcd::Client>(std::move(options));
+  lease_ = std::make_unique<etcd::Lease>(*client_, kLeaseSeconds);
+  host_ =
+      std::make_unique<pool::HostPart>(*client_, *lease_, *this, HostOptionsOf(*table_.config()));
+  front_ = std::make_unique<pool::FrontPart>(*client_, *lease_, config_.host());
+  placer_ = std::make_unique<pool::PlacerPart>(*client_, *lease_, config_.host(),
+                                               config::Placement_Name(config_.placement()), [this] {
+                                                 std::string ignored;
+                                                 return host_->joined(&ignored);
+                                               });
+  started_ = lease_->Start(sentence) && host_->Start(sentence) && front_->Start(sentence) &&
+             placer_->Start(sentence);
+  if (!started_) *sentence = "the pool: " + *sentence;
+  return started_;
+}
+
+void Pool::Stop() {
+  if (placer_ != nullptr) placer_->Stop();
+  if (front_ != nullptr) front_->Stop();
+  if (host_ != nullptr) host_->Stop();
+  if (lease_ != nullptr) lease_->Stop();
+}
+
+bool Pool::HasStrangers(const warden::Stats& stats) {
+  return std::ranges::any_of(stats.sessions, [this](const warden::SessionStats& one) {
+    return one.session != 0 && table_.Find(one.session) == nullptr;
+  });
+}
+
+bool Pool::Describe(pool::Capacity* capacity, std::string* sentence) {
+  auto stats = table_.warden().GetStats(sentence);
+  if (!stats) return false;
+  // What an earlier daemon's sessions hold is in no claim from now on.
+  *sentence = "workers of an earlier longwired are just ending";
+  if (!described_ && HasStrangers(*stats)) return false;
+  described_ = true;
+  const std::set<int32_t> cordoned = table_.placements().Cordoned();
+  capacity->set_sessions_limit(table_.config()->max_sessions());
+  capacity->set_cordoned(table_.draining());
+  for (const warden::DeviceStats& device : stats->devices) {
+    pool::Device& to = *capacity->add_devices();
+    to.set_ordinal(device.device);
+    to.set_uuid(UuidOf(config_.host(), device));
+    to.set_name(base::Printable(device.name));
+    to.set_total(device.lendable);
+    to.set_cordoned(device.keeper_pid == 0 || cordoned.contains(device.device));
+  }
+  return true;
+}
+
+pool::Load Pool::Loads() {
+  pool::Load load;
+  std::string sentence;
+  auto stats = table_.warden().GetStats(&sentence);
+  if (!stats) return load;
+  const std::map<uint32_t, double> busy = table_.scheduling().BusyDevices();
+  for (const auto& [device, bytes] : table_.placements().Free(*stats)) {
+    pool::Load::Of& of = *load.add_devices();
+    auto found = busy.find(static_cast<uint32_t>(device));
+    of.set_ordinal(device);
+    of.set_busy(found == busy.end() ? 0 : std::round(found->second * kBusySteps) / kBusySteps);
+    of.set_free_bytes(bytes / kFreeStep * kFreeStep);
+  }
+  return load;
+}
+
+pool::Claims Pool::Running() {
+  pool::Claims claims;
+  for (const auto& session : table_.List()) {
+    const ClientDescription& client = session->client();
+    pool::Claim& claim = claims[NumberOf(*session)];
+    claim.set_state(pool::OPEN);
+    claim.set_tenant(client.peer.tenant->name());
+    claim.set_identity(client.peer.identity);
+    claim.set_program(client.program);
+    claim.set_bytes(client.claimed_bytes);
+    claim.set_local(client.claim.empty());
+    for (const warden::KeeperProcess& keeper : session->worker().keepers) {
+      claim.add_devices(keeper.device);
+    }
+  }
+  return claims;
+}
+
+bool Pool::AreGone(const std::vector<uint64_t>& sessions) {
+  if (sessions.empty()) return true;
+  std::string sentence;
+  auto stats = table_.warden().GetStats(&sentence);
+  return stats && std::ranges::none_of(stats->sessions, [&](const warden::SessionStats& one) {
+           return std::ranges::count(sessions, one.session) != 0;
+         });
+}
+
+void Pool::OnGone(const ServerSession& session) {
+  if (host_ != nullptr) host_->Over(NumberOf(session), {session.id()});
+}
+
+bool Pool::Forget(const std::string& host, std::string* sentence) {
+  return pool::Forget(*client_, host, sentence);
+}
+
+}  // namespace longwire::daemon

@@ -1,0 +1,80 @@
+// longwired's membership in a pool (docs/pool.md): what server/pool needs of the daemon, and how
+// sessions are opened there. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "proto/transport.pb.h"
+#include "server/daemon/sessions/session_table.h"
+#include "server/pool/front.h"
+#include "server/pool/host.h"
+#include "server/pool/placer.h"
+
+namespace longwire::daemon {
+
+// What comes of an opening request in a pool: a session, a refusal, or another place.
+struct PoolOpening {
+  OpenedSession opened;
+  transport::Place place;  // with an address: the session is to be opened there
+  bool place_again = false;
+};
+
+class Pool final : public pool::HostFacts {
+ public:
+  // From now on `table` opens what the pool has placed, and nothing else.
+  Pool(SessionTable& table, const config::Pool& config);
+  ~Pool() override { Stop(); }
+
+  // Joins in the background. False with a sentence when it never will.
+  bool Start(std::string* sentence);
+  // After the table's end: what has ended is given back, and the host leaves.
+  void Stop();
+
+  // As SessionTable::Open. `place`: what the link says about the pool; nullptr: a program of this
+  // host, or a link that does not go elsewhere.
+  PoolOpening Open(std::span<const std::byte> request, wire::VersionRange link, const Peer& peer,
+                   const transport::PlaceRequest* place, const std::atomic<bool>& cancelled);
+
+  // The pool as etcd has it. `all`: with the waiting programs of all tenants, else of `tenant`.
+  void Inspect(bool all, const std::string& tenant, transport::PoolFigures* figures);
+  // Of this host alone, without asking etcd.
+  bool joined(std::string* sentence) const { return host_->joined(sentence); }
+  bool places() const { return placer_->leads(); }
+  uint64_t placed() const { return placer_->placed(); }
+  // longwire admin forget.
+  bool Forget(const std::string& host, std::string* sentence);
+
+  bool Describe(pool::Capacity* capacity, std::string* sentence) override;
+  pool::Load Loads() override;
+  pool::Claims Running() override;
+  bool AreGone(const std::vector<uint64_t>& sessions) override;
+
+ private:
+  struct Asked;  // an opening request, as far as the pool reads it
+  PoolOpening AskForPlace(Asked& asked, const Peer& peer, const std::atomic<bool>& cancelled);
+  PoolOpening OpenPlaced(Asked& asked, const Peer& peer, const std::atomic<bool>& cancelled);
+  bool ReadAsked(Asked* asked, const Peer& peer, std::string* sentence);
+  PoolOpening Refuse(const Peer& peer, const std::string& sentence);
+  void OnGone(const ServerSession& session);
+  // Whether workers of an earlier daemon's sessions are still ending.
+  bool HasStrangers(const warden::Stats& stats);
+
+  SessionTable& table_;
+  const config::Pool config_;
+  std::unique_ptr<etcd::Client> client_;
+  std::unique_ptr<etcd::Lease> lease_;
+  std::unique_ptr<pool::HostPart> host_;
+  std::unique_ptr<pool::FrontPart> front_;
+  std::unique_ptr<pool::PlacerPart> placer_;
+  bool started_ = false;
+  bool described_ = false;  // used by the host's thread
+};
+
+// Of the request, or without one: every opening goes through here. `pool`: nullptr: there is none.
+PoolOpening OpenSession(Pool* pool, SessionTable& table, std::span<const std::byte> request,
+                        wire::VersionRange link, const Peer& peer,
+                        const transport::PlaceRequest* place, const std::atomic<bool>& cancelled);
+
+}  // namespace longwire::daemon

@@ -1,0 +1,73 @@
+#include "server/daemon/pool/requirements.h"
+
+#include <sstream>
+#include <string_view>
+
+#include "base/memory_sizes.h"
+#include "base/printable.h"
+#include "wire/number.h"
+
+namespace longwire::daemon {
+namespace {
+
+constexpr size_t kLabels = 16;
+constexpr size_t kLongestPart = 64;
+constexpr const char* kLetters =
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+
+// "40GiB", "512MiB".
+bool ReadSize(std::string_view text, uint64_t* bytes) {
+  constexpr std::pair<std::string_view, int> kUnits[] = {{"MiB", 20}, {"GiB", 30}, {"TiB", 40}};
+  for (const auto& [unit, shift] : kUnits) {
+    if (!text.ends_with(unit)) continue;
+    auto number = wire::ParseNumber(text.substr(0, text.size() - unit.size()), 1,
+                                    static_cast<int64_t>(base::kMaxMemoryBytes >> shift));
+    if (!number) return false;
+    *bytes = static_cast<uint64_t>(*number) << shift;
+    return true;
+  }
+  return false;
+}
+
+bool IsPart(std::string_view text) {
+  return !text.empty() && text.size() <= kLongestPart &&
+         text.find_first_not_of(kLetters) == std::string_view::npos;
+}
+
+bool ReadLabels(const std::string& text, std::map<std::string, std::string>* labels) {
+  std::istringstream words(text);
+  for (std::string word; std::getline(words, word, ',');) {
+    const size_t sign = word.find('=');
+    if (sign == std::string::npos || !IsPart(std::string_view(word).substr(0, sign)) ||
+        !IsPart(std::string_view(word).substr(sign + 1)) || labels->size() == kLabels ||
+        !labels->emplace(word.substr(0, sign), word.substr(sign + 1)).second) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+bool ReadRequirements(const std::vector<std::string>& environment, Requirements* requirements,
+                      std::string* sentence) {
+  for (const std::string& variable : environment) {
+    const size_t sign = variable.find('=');
+    const std::string name = variable.substr(0, sign);
+    const std::string value = sign == std::string::npos ? "" : variable.substr(sign + 1);
+    if (name == "LONGWIRE_MEMORY" && !ReadSize(value, &requirements->bytes)) {
+      *sentence = "LONGWIRE_MEMORY is '" + base::Printable(value) +
+                  "'; it has to be a size such as 512MiB or 40GiB";
+      return false;
+    }
+    if (name == "LONGWIRE_LABELS" && !ReadLabels(value, &requirements->labels)) {
+      *sentence = "LONGWIRE_LABELS is '" + base::Printable(value) +
+                  "'; it has to be a list such as gpu=h200,zone=a, each name once";
+      return false;
+    }
+    if (name == "LONGWIRE_WAIT") requirements->waits = true;
+  }
+  return true;
+}
+
+}  // namespace longwire::daemon

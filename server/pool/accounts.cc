@@ -1,0 +1,64 @@
+#include "server/pool/accounts.h"
+
+#include <algorithm>
+
+namespace longwire::pool {
+namespace {
+
+bool Has(const Claim& claim, const Device& device) {
+  return std::ranges::count(claim.devices(), device.ordinal()) != 0;
+}
+
+void Add(const Claim& claim, Capacity* capacity) {
+  capacity->set_sessions(capacity->sessions() + 1);
+  for (Device& device : *capacity->mutable_devices()) {
+    if (!Has(claim, device)) continue;
+    device.set_bytes(device.bytes() + BytesOn(claim, device));
+    device.set_sessions(device.sessions() + 1);
+  }
+}
+
+}  // namespace
+
+uint64_t BytesOn(const Claim& claim, const Device& device) {
+  return std::min<uint64_t>(claim.bytes(), device.total());
+}
+
+bool Take(const Claim& claim, Capacity* capacity) {
+  if (capacity->cordoned() || capacity->sessions() >= capacity->sessions_limit()) return false;
+  int found = 0;
+  for (const Device& device : capacity->devices()) {
+    if (!Has(claim, device)) continue;
+    ++found;
+    if (device.cordoned() || device.bytes() + BytesOn(claim, device) > device.total()) return false;
+  }
+  if (found == 0 || found != claim.devices_size()) return false;
+  Add(claim, capacity);
+  return true;
+}
+
+void GiveBack(const Claim& claim, Capacity* capacity) {
+  capacity->set_sessions(capacity->sessions() - std::min(1u, capacity->sessions()));
+  for (Device& device : *capacity->mutable_devices()) {
+    if (!Has(claim, device)) continue;
+    device.set_bytes(device.bytes() - std::min<uint64_t>(device.bytes(), BytesOn(claim, device)));
+    device.set_sessions(device.sessions() - std::min(1u, device.sessions()));
+  }
+}
+
+void Rewrite(const Claims& claims, Capacity* capacity) {
+  capacity->set_sessions(0);
+  for (Device& device : *capacity->mutable_devices()) {
+    device.set_bytes(0);
+    device.set_sessions(0);
+  }
+  for (const auto& [number, claim] : claims) Add(claim, capacity);
+}
+
+bool Balances(const Claims& claims, const Capacity& capacity) {
+  Capacity rewritten = capacity;
+  Rewrite(claims, &rewritten);
+  return rewritten.SerializeAsString() == capacity.SerializeAsString();
+}
+
+}  // namespace longwire::pool

@@ -1,0 +1,45 @@
+// The pool as etcd has it: its keys as records, and as the planner sees them.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "scheduler/pool/pool.h"
+#include "server/etcd/mirror.h"
+#include "server/pool/accounts.h"
+
+namespace longwire::pool {
+
+struct HostEntry {
+  Host host;
+  int64_t host_created = 0;  // revision; 0: it is not in the pool now
+  Capacity capacity;
+  int64_t capacity_changed = 0;
+  Load load;
+};
+
+struct Waiter {
+  std::string front, number;
+  Request request;
+  int64_t created = 0, changed = 0, lease = 0;  // of its key
+};
+
+struct Directory {
+  std::map<std::string, HostEntry> hosts;     // by name
+  std::map<std::string, Claims> claims;       // by host
+  std::map<std::string, std::string> owners;  // session's number → host
+  std::vector<Waiter> waiters;
+  std::map<std::string, std::string> answers;  // key → its value
+  std::string placer;                          // who places; empty: nobody
+  int64_t placer_created = 0, placer_lease = 0;
+};
+
+// What cannot be read is left out: nothing is placed there.
+Directory ReadDirectory(const etcd::Mirror::Keys& keys);
+
+// Those that are in the pool now.
+std::vector<scheduler::pool::HostState> HostStates(const Directory& directory);
+scheduler::pool::Wish WishOf(const Waiter& waiter);
+
+}  // namespace longwire::pool

@@ -1,0 +1,133 @@
+// This host's part in the pool: it joins, tells what it has, opens sessions for claims only, and
+// gives claims back. Only the host itself lets a claim go, when the worker and its memory are gone.
+// Thread-safe.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
+#include "server/etcd/lease.h"
+#include "server/pool/accounts.h"
+
+namespace longwire::pool {
+
+// What the daemon knows of this host. Called without locks.
+class HostFacts {
+ public:
+  virtual ~HostFacts() = default;
+  // What there is now: devices, sessions_limit, cordons; identity and sums are not filled. False
+  // with a sentence when it is not known.
+  virtual bool Describe(Capacity* capacity, std::string* sentence) = 0;
+  virtual Load Loads() = 0;
+  // The claims of all sessions that run, those too that were opened without one.
+  virtual Claims Running() = 0;
+  // Whether no worker and no memory is left of these sessions.
+  virtual bool AreGone(const std::vector<uint64_t>& sessions) = 0;
+};
+
+struct HostOptions {
+  std::string name;
+  std::string address;
+  std::string version;
+  std::map<std::string, std::string> labels;
+  // A file that says which host this is, also after a restart.
+  std::string state_file;
+  // A program that was placed here comes within a second; one that died in between must not hold
+  // room for longer than this.
+  std::chrono::milliseconds reservation{30'000};
+};
+
+class HostPart {
+ public:
+  HostPart(etcd::Client& client, etcd::Lease& lease, HostFacts& facts, HostOptions options)
+      : client_(client), lease_(lease), facts_(facts), options_(std::move(options)) {}
+  ~HostPart() { Stop(); }
+
+  // False with a sentence when the state file cannot be used, or there is no thread.
+  bool Start(std::string* sentence);
+  // Gives back what is gone by now.
+  void Stop();
+
+  // Whether it is in the pool, and if not, why.
+  bool joined(std::string* sentence) const;
+
+  // Whether whoever comes with this ticket may open session `number` here: true once for each claim
+  // that was placed here. Else a sentence; *again says that the program may be placed anew.
+  bool Admit(const std::string& number, const std::string& ticket, const std::string& identity,
+             Claim* claim, std::string* sentence, bool* again);
+  // What came of it, exactly one of the two. `sessions`: the daemon's numbers of all that were
+  // tried.
+  void Opened(const std::string& number);
+  void Over(const std::string& number, std::vector<uint64_t> sessions);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  enum class State { kSeen, kOpening, kOpen, kOver };
+  struct Known {
+    State state = State::kSeen;
+    Clock::time_point since = Clock::now();
+    bool written = false;            // etcd knows that it is open
+    std::vector<uint64_t> sessions;  // of one that is over
+  };
+  // What etcd says of this host at one revision.
+  struct Truth {
+    etcd::pb::KeyValue host, capacity_kv;  // without revision: not there
+    Capacity capacity;
+    Claims claims;
+    std::map<std::string, int64_t> changed;  // of claims
+    int64_t revision = 0;
+  };
+
+  void Loop();
+  void Step();
+  bool ReadIdentity(std::string* sentence);
+  bool WriteIdentity(std::string* sentence) const;
+  bool Read(Truth* truth, std::string* sentence);
+  // join.cc
+  bool Join(std::string* sentence);
+  bool MayJoin(const Truth& truth, const Capacity& now, std::string* sentence);
+  bool Reconcile(Truth* truth, Capacity now, std::string* sentence);
+  bool ClaimDevices(const Capacity& now, etcd::pb::TxnRequest* request, std::string* sentence);
+  Claims Living();
+  // The rest
+  void Check();
+  void SyncCapacity(const Truth& truth);
+  void WriteOpened();
+  void GiveBackOver();
+  bool GiveBack(const std::vector<std::string>& numbers);
+  void WriteLoad();
+  void Leave(const std::string& sentence);
+  std::vector<std::string> Listed(State state, size_t most);
+
+  etcd::Client& client_;
+  etcd::Lease& lease_;
+  HostFacts& facts_;
+  const HostOptions options_;
+
+  // Used by the thread alone.
+  std::string identity_;
+  uint64_t incarnation_ = 0;
+  int64_t joined_lease_ = 0;
+  int64_t newest_revision_ = 0;
+  std::string load_written_;
+  Clock::time_point next_check_{}, next_load_{};
+
+  std::thread thread_;
+  mutable base::Mutex mutex_{base::ranks::kPoolHost};
+  base::CondVar wake_;
+  bool stop_ LONGWIRE_GUARDED_BY(mutex_) = false;
+  bool work_ LONGWIRE_GUARDED_BY(mutex_) = false;
+  bool joined_ LONGWIRE_GUARDED_BY(mutex_) = false;
+  uint64_t joined_as_ LONGWIRE_GUARDED_BY(mutex_) = 0;  // incarnation
+  std::string outside_ LONGWIRE_GUARDED_BY(mutex_) = "it is just joining";
+  std::map<std::string, Known> known_ LONGWIRE_GUARDED_BY(mutex_);  // claims, by number
+};
+
+}  // namespace longwire::pool

@@ -1,0 +1,308 @@
+#include "server/pool/placer.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/reason.h"
+#include "base/start_thread.h"
+#include "link/transport/log.h"
+#include "server/pool/keys.h"
+
+namespace longwire::pool {
+namespace {
+
+using scheduler::pool::Decision;
+using scheduler::pool::Outcome;
+using transport::Log;
+using transport::LogLevel;
+
+constexpr std::chrono::milliseconds kCampaignPause{500};
+constexpr std::chrono::milliseconds kLook{1000};
+// Changes that come together are looked at together.
+constexpr std::chrono::milliseconds kGather{2};
+// A waiter hears at most so often that its place or its reason has changed.
+constexpr std::chrono::milliseconds kTellAgain{1000};
+constexpr std::chrono::seconds kSkip{2};
+// So long a program that fits nowhere is looked at again before it is refused.
+constexpr std::chrono::milliseconds kEnding{400};
+// In one transaction; etcd takes 128 operations.
+constexpr size_t kPlacements = 20;
+constexpr size_t kAnswersAtOnce = 40;
+// Of one identity, whose programs have not come yet: more wait, so that nobody takes the whole pool
+// without opening anything.
+constexpr size_t kReserved = 128;
+constexpr int64_t kLooked = 200;   // of those who wait
+constexpr uint32_t kFailures = 5;  // that others' changes explain
+
+std::map<std::string, size_t> ReservedBy(const Directory& directory) {
+  std::map<std::string, size_t> reserved;
+  for (const auto& [host, claims] : directory.claims) {
+    for (const auto& [number, claim] : claims) {
+      if (claim.state() == RESERVED) ++reserved[claim.identity()];
+    }
+  }
+  return reserved;
+}
+
+}  // namespace
+
+// A transaction that is being written, and the capacities as they will be.
+struct PlacerPart::Batch {
+  etcd::pb::TxnRequest request;
+  std::map<std::string, Capacity> capacities;
+  std::vector<std::string> numbers;  // of those who get an answer
+  size_t placements = 0;
+};
+
+bool PlacerPart::Start(std::string* sentence) {
+  if (base::StartThread(&thread_, [this] { Loop(); })) return true;
+  *sentence = base::ReasonOfNoThread(errno);
+  return false;
+}
+
+void PlacerPart::Stop() {
+  stop_.store(true);
+  if (thread_.joinable()) thread_.join();
+}
+
+void PlacerPart::Loop() {
+  while (!stop_.load()) {
+    if (lease_.id() != 0 && may_() && Campaign()) {
+      Lead();
+    } else {
+      std::this_thread::sleep_for(kCampaignPause);
+    }
+  }
+}
+
+bool PlacerPart::Campaign() {
+  const std::string key(kPlacer);
+  const int64_t lease = lease_.id();
+  std::string sentence;
+  etcd::pb::RangeRequest read;
+  etcd::pb::RangeResponse found;
+  read.set_key(key);
+  if (!client_.Range(read, &found, &sentence)) return false;
+  elected_lease_ = lease;
+  if (found.kvs_size() != 0) {
+    elected_ = found.kvs(0).create_revision();
+    return found.kvs(0).lease() == lease;  // an answer was lost
+  }
+  Placer placer;
+  placer.set_host(host_);
+  etcd::pb::TxnRequest request;
+  etcd::pb::TxnResponse reply;
+  *request.add_compare() = etcd::Absent(key);
+  *request.add_success() = etcd::PutOp(key, Encode(placer), lease);
+  if (!client_.Txn(request, &reply, &sentence) || !reply.succeeded()) return false;
+  elected_ = reply.header().revision();
+  return true;
+}
+
+void PlacerPart::Lead() {
+  std::string sentence;
+  mirror_ = std::make_unique<etcd::Mirror>(client_, std::string(kPrefix), nullptr);
+  if (mirror_->Refresh(&sentence) && mirror_->Start(&sentence)) {
+    Log(LogLevel::kInfo, "this host places the pool's sessions now");
+    leads_.store(true);
+    look_ = Clock::now() + kLook;
+    while (!stop_.load() && lease_.id() == elected_lease_ && Pass()) {
+      mirror_->Wait(look_);
+      if (Clock::now() >= look_) CheckWatch();
+      look_ = Clock::now() + kLook;
+      std::this_thread::sleep_for(kGather);
+    }
+    leads_.store(false);
+    Log(LogLevel::kInfo, "this host does not place the pool's sessions any more");
+  }
+  mirror_.reset();
+  told_.clear();
+  skipped_.clear();
+}
+
+// A watch at a member that is stopped says nothing for long, and whoever waits would, too.
+void PlacerPart::CheckWatch() {
+  etcd::Mirror::Keys keys;
+  etcd::pb::RangeRequest request;
+  etcd::pb::RangeResponse found;
+  std::string sentence;
+  request.set_key(std::string(kQueue));
+  request.set_range_end(etcd::EndOfPrefix(std::string(kQueue)));
+  request.set_limit(kLooked);
+  if (!mirror_->Get(&keys) || !client_.Range(request, &found, &sentence)) return;
+  for (const etcd::pb::KeyValue& kv : found.kvs()) {
+    auto known = keys.find(kv.key());
+    if (known != keys.end() && known->second.mod_revision() == kv.mod_revision()) continue;
+    (void)mirror_->Refresh(&sentence);
+    return;
+  }
+}
+
+// False when another host is the placer.
+bool PlacerPart::Pass() {
+  etcd::Mirror::Keys keys;
+  if (!mirror_->Get(&keys)) return true;
+  const Directory directory = ReadDirectory(keys);
+  if (directory.placer_created != elected_ || directory.placer_lease != elected_lease_) {
+    std::string sentence;
+    // The mirror may be behind the election.
+    if (!mirror_->Refresh(&sentence) || !mirror_->Get(&keys)) return true;
+    const Directory now = ReadDirectory(keys);
+    return now.placer_created == elected_ && now.placer_lease == elected_lease_;
+  }
+  std::vector<const Waiter*> waiters;
+  std::vector<scheduler::pool::Wish> wishes;
+  std::set<std::string> numbers;
+  const std::map<std::string, size_t> reserved = ReservedBy(directory);
+  Batch batch;
+  std::erase_if(skipped_, [](const auto& one) { return Clock::now() > one.second; });
+  for (const Waiter& waiter : directory.waiters) {
+    // Two fronts may have been asked: one of them at a time.
+    if (!numbers.insert(waiter.number).second) continue;
+    if (skipped_.contains(waiter.number) || AnswerAgain(directory, waiter, &batch)) continue;
+    auto held = reserved.find(waiter.request.identity());
+    if (held != reserved.end() && held->second >= kReserved) continue;
+    waiters.push_back(&waiter);
+    wishes.push_back(WishOf(waiter));
+  }
+  auto decisions = planner_.Plan(HostStates(directory), wishes, one_by_one_ ? 1 : kPlacements);
+  const auto waiting = static_cast<uint32_t>(std::ranges::count_if(
+      decisions, [](const Decision& one) { return one.outcome == Outcome::kWaits; }));
+  bool cut = decisions.size() < wishes.size();
+  for (const Decision& decision : decisions) {
+    Decide(directory, *waiters[decision.wish], decision, waiting, &batch);
+    // The rest is planned anew, on what this changes.
+    if (batch.numbers.size() >= (one_by_one_ ? 1 : kAnswersAtOnce)) {
+      cut = true;
+      break;
+    }
+  }
+  if (!Execute(&batch) || cut) mirror_->Wake();
+  if (told_.size() > 2 * waiters.size()) told_.clear();
+  return true;
+}
+
+// A program whose front did not hear that it has a place, and asks again.
+bool PlacerPart::AnswerAgain(const Directory& directory, const Waiter& waiter, Batch* batch) {
+  auto owner = directory.owners.find(waiter.number);
+  if (owner == directory.owners.end()) return false;
+  Answer answer;
+  answer.set_refusal("the number of this session is taken; start the program again");
+  auto claims = directory.claims.find(owner->second);
+  auto host = directory.hosts.find(owner->second);
+  if (claims != directory.claims.end() && host != directory.hosts.end()) {
+    auto claim = claims->second.find(waiter.number);
+    if (claim != claims->second.end() && claim->second.identity() == waiter.request.identity() &&
+        claim->second.ticket_hash() == waiter.request.ticket_hash()) {
+      answer.clear_refusal();
+      answer.set_host(owner->second);
+      answer.set_address(host->second.host.address());
+    }
+  }
+  const std::string key = Key(kQueue, waiter.front, waiter.number);
+  *batch->request.add_compare() = etcd::ChangedAt(key, waiter.changed);
+  *batch->request.add_success() = etcd::DeleteOp(key);
+  *batch->request.add_success() =
+      etcd::PutOp(Key(kAnswers, waiter.front, waiter.number), Encode(answer), waiter.lease);
+  batch->numbers.push_back(waiter.number);
+  return true;
+}
+
+bool PlacerPart::Place(const Directory& directory, const Waiter& waiter, const Decision& decision,
+                       Batch* batch) {
+  const HostEntry& entry = directory.hosts.at(decision.host);
+  Claim claim;
+  claim.set_tenant(waiter.request.tenant());
+  claim.set_identity(waiter.request.identity());
+  claim.set_program(waiter.request.program());
+  claim.set_ticket_hash(waiter.request.ticket_hash());
+  claim.set_bytes(decision.bytes);
+  claim.set_incarnation(entry.capacity.incarnation());
+  for (int32_t device : decision.devices) claim.add_devices(device);
+  auto [capacity, is_new] = batch->capacities.try_emplace(decision.host, entry.capacity);
+  if (!Take(claim, &capacity->second)) return false;  // the planner counts as the ledger does
+  etcd::pb::TxnRequest& request = batch->request;
+  if (is_new) {
+    *request.add_compare() =
+        etcd::ChangedAt(Key(kCapacities, decision.host), entry.capacity_changed);
+    *request.add_compare() = etcd::CreatedAt(Key(kHosts, decision.host), entry.host_created);
+  }
+  Owner owner;
+  owner.set_host(decision.host);
+  owner.set_generation(1);
+  const std::string claim_key = Key(kClaims, decision.host, waiter.number);
+  const std::string session_key = Key(kSessions, waiter.number);
+  *request.add_compare() = etcd::Absent(claim_key);
+  *request.add_compare() = etcd::Absent(session_key);
+  *request.add_success() = etcd::PutOp(claim_key, Encode(claim));
+  *request.add_success() = etcd::PutOp(session_key, Encode(owner));
+  ++batch->placements;
+  return true;
+}
+
+void PlacerPart::Decide(const Directory& directory, const Waiter& waiter, const Decision& decision,
+                        uint32_t waiting, Batch* batch) {
+  const std::string key = Key(kQueue, waiter.front, waiter.number);
+  const std::string answer_key = Key(kAnswers, waiter.front, waiter.number);
+  Answer answer;
+  if (decision.outcome == Outcome::kWaits) {
+    auto known = directory.answers.find(answer_key);
+    answer.set_place(decision.place);
+    answer.set_waiting(waiting);
+    answer.set_reason(decision.reason);
+    const bool same = known != directory.answers.end() && known->second == Encode(answer);
+    auto [told, first] = told_.try_emplace(waiter.number);
+    if (same || (!first && Clock::now() - told->second < kTellAgain)) return;
+    told->second = Clock::now();
+  } else if (decision.outcome == Outcome::kPlaced) {
+    if (!Place(directory, waiter, decision, batch)) return;
+    answer.set_host(decision.host);
+    answer.set_address(directory.hosts.at(decision.host).host.address());
+    told_.erase(waiter.number);
+  } else {
+    // What has just ended comes back in a moment.
+    auto [since, first] = told_.try_emplace(waiter.number, Clock::now());
+    if (Clock::now() - since->second < kEnding) {
+      look_ = std::min(look_, since->second + kEnding);
+      return;
+    }
+    told_.erase(since);
+    answer.set_refusal(decision.reason);
+  }
+  etcd::pb::TxnRequest& request = batch->request;
+  *request.add_compare() = etcd::ChangedAt(key, waiter.changed);
+  if (decision.outcome != Outcome::kWaits) *request.add_success() = etcd::DeleteOp(key);
+  *request.add_success() = etcd::PutOp(answer_key, Encode(answer), waiter.lease);
+  batch->numbers.push_back(waiter.number);
+}
+
+bool PlacerPart::Execute(Batch* batch) {
+  if (batch->numbers.empty()) return true;
+  etcd::pb::TxnRequest& request = batch->request;
+  for (const auto& [host, capacity] : batch->capacities) {
+    *request.add_success() = etcd::PutOp(Key(kCapacities, host), Encode(capacity));
+  }
+  *request.add_compare() = etcd::CreatedAt(std::string(kPlacer), elected_);
+  etcd::pb::TxnResponse reply;
+  std::string sentence;
+  const bool answered = client_.Txn(request, &reply, &sentence);
+  const bool done = answered && reply.succeeded();
+  if (done) {
+    mirror_->Apply(request, reply.header().revision());
+    placed_.fetch_add(batch->placements);
+    one_by_one_ = false;
+    failures_ = 0;
+  } else {
+    // One whose front has gone spoils all of its transaction: who it is shows one by one.
+    if (one_by_one_) {
+      for (const std::string& number : batch->numbers) skipped_[number] = Clock::now() + kSkip;
+    }
+    one_by_one_ = (!answered || ++failures_ % kFailures == 0) && !one_by_one_;
+    if (!answered) Log(LogLevel::kWarning, "placing sessions: " + sentence);
+    (void)mirror_->Refresh(&sentence);
+  }
+  *batch = Batch();
+  return done;
+}
+
+}  // namespace longwire::pool

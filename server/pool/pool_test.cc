@@ -1,0 +1,216 @@
+// One host, front and placer on real members of etcd: who may open a session, once, and when its
+// claim goes.
+#include <gtest/gtest.h>
+
+#include "server/etcd/testing/cluster.h"
+#include "server/pool/front.h"
+#include "server/pool/host.h"
+#include "server/pool/keys.h"
+#include "server/pool/placer.h"
+
+namespace longwire::pool {
+namespace {
+
+using etcd_testing::Within;
+using Clock = std::chrono::steady_clock;
+
+constexpr uint64_t kGiB = uint64_t{1} << 30;
+constexpr const char* kTicket = "a ticket of sixteen letters";
+
+class Facts : public HostFacts {
+ public:
+  bool Describe(Capacity* capacity, std::string*) override {
+    capacity->set_sessions_limit(2);
+    Device& device = *capacity->add_devices();
+    device.set_uuid("gpu1-software-0");
+    device.set_total(8 * kGiB);
+    return true;
+  }
+  Load Loads() override { return {}; }
+  Claims Running() override { return running; }
+  bool AreGone(const std::vector<uint64_t>&) override { return gone.load(); }
+
+  Claims running;
+  std::atomic<bool> gone{true};
+};
+
+class PoolTest : public etcd_testing::Cluster {
+ protected:
+  void SetUp() override {
+    Cluster::SetUp();
+    options_.name = "gpu1";
+    options_.address = "127.0.0.1:1";
+    options_.state_file = folder_ + "/pool-host";
+    Join();
+  }
+  void TearDown() override {
+    Leave();
+    Cluster::TearDown();
+  }
+
+  void Join() {
+    std::string sentence;
+    lease_ = std::make_unique<etcd::Lease>(*client_, 6);
+    host_ = std::make_unique<HostPart>(*client_, *lease_, facts_, options_);
+    front_ = std::make_unique<FrontPart>(*client_, *lease_, "gpu1");
+    placer_ = std::make_unique<PlacerPart>(*client_, *lease_, "gpu1", "pack", [] { return true; });
+    ASSERT_TRUE(lease_->Start(&sentence) && host_->Start(&sentence) && front_->Start(&sentence) &&
+                placer_->Start(&sentence))
+        << sentence;
+    ASSERT_TRUE(Within(20, [&] { return host_->joined(&sentence) && placer_->leads(); }))
+        << sentence;
+  }
+  void Leave() {
+    placer_->Stop();
+    front_->Stop();
+    host_->Stop();
+    lease_->Stop();
+  }
+
+  // Where the session was placed; a sentence where it was not.
+  std::string Place(const std::string& number, const std::string& identity = "alice",
+                    const std::string& ticket = kTicket) {
+    Request request;
+    request.set_tenant("research");
+    request.set_identity(identity);
+    request.set_devices(1);
+    request.set_bytes(kGiB);
+    request.set_ticket_hash(HashOf(ticket));
+    Answer answer;
+    std::string sentence;
+    auto result = front_->Place(number, request, Clock::now() + std::chrono::seconds(5), cancelled_,
+                                &answer, &sentence);
+    return result == FrontPart::Result::kPlaced ? answer.host() : sentence;
+  }
+  bool Admit(const std::string& number, const std::string& identity = "alice",
+             const std::string& ticket = kTicket) {
+    claim_.Clear();
+    return host_->Admit(number, ticket, identity, &claim_, &sentence_, &again_);
+  }
+  std::string ClaimState(const std::string& number) {
+    Claim claim;
+    const std::string text = Get("longwire/claim/gpu1/" + number);
+    return Decode(text, &claim) ? ClaimState_Name(claim.state()) : text;
+  }
+  uint32_t Sessions() {
+    Capacity capacity;
+    return Decode(Get("longwire/cap/gpu1"), &capacity) ? capacity.sessions() : 4711;
+  }
+
+  HostOptions options_;
+  Facts facts_;
+  std::unique_ptr<etcd::Lease> lease_;
+  std::unique_ptr<HostPart> host_;
+  std::unique_ptr<FrontPart> front_;
+  std::unique_ptr<PlacerPart> placer_;
+  std::atomic<bool> cancelled_{false};
+  Claim claim_;
+  std::string sentence_;
+  bool again_ = false;
+};
+
+TEST_F(PoolTest, ATicketIsForOneClientAndOnce) {
+  ASSERT_EQ(Place("aa"), "gpu1");
+  EXPECT_FALSE(Admit("aa", "mallory")) << "with a stolen ticket";
+  EXPECT_FALSE(again_);
+  EXPECT_FALSE(Admit("aa", "alice", "another ticket, also long"));
+  EXPECT_FALSE(Admit("bb")) << "which nobody has placed";
+  EXPECT_EQ(ClaimState("aa"), "RESERVED");
+  ASSERT_TRUE(Admit("aa")) << sentence_;
+  EXPECT_EQ(claim_.bytes(), kGiB);
+  EXPECT_EQ(claim_.devices_size(), 1);
+  EXPECT_FALSE(Admit("aa")) << "a second time";
+  EXPECT_TRUE(again_);
+  host_->Opened("aa");
+  EXPECT_TRUE(Within(5, [&] { return ClaimState("aa") == "OPEN"; }));
+  EXPECT_FALSE(Admit("aa"));
+}
+
+TEST_F(PoolTest, WhoAsksAgainHasOnePlace) {
+  ASSERT_EQ(Place("aa"), "gpu1");
+  EXPECT_EQ(Place("aa"), "gpu1");
+  EXPECT_EQ(Sessions(), 1u);
+  EXPECT_NE(Place("aa", "mallory").find("is taken"), std::string::npos);
+  EXPECT_NE(Place("aa", "alice", "another ticket, also long").find("is taken"), std::string::npos);
+  EXPECT_EQ(Sessions(), 1u);
+}
+
+TEST_F(PoolTest, NoMoreIsPlacedThanThereIs) {
+  ASSERT_EQ(Place("aa"), "gpu1");
+  ASSERT_EQ(Place("bb"), "gpu1");
+  EXPECT_NE(Place("cc").find("it has all of its 2 sessions"), std::string::npos);
+  EXPECT_EQ(Sessions(), 2u);
+}
+
+TEST_F(PoolTest, AClaimGoesWhenItsWorkerHasGone) {
+  ASSERT_EQ(Place("aa"), "gpu1");
+  ASSERT_TRUE(Admit("aa"));
+  host_->Opened("aa");
+  facts_.gone = false;
+  host_->Over("aa", {1});
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  EXPECT_EQ(Sessions(), 1u);
+  facts_.gone = true;
+  EXPECT_TRUE(Within(5, [&] { return Sessions() == 0; }));
+  EXPECT_EQ(ClaimState("aa"), "-");
+  EXPECT_EQ(Get("longwire/sess/aa"), "-");
+}
+
+TEST_F(PoolTest, AReservationThatNobodyUsesIsGivenBack) {
+  Leave();
+  options_.reservation = std::chrono::milliseconds(500);
+  Join();
+  ASSERT_EQ(Place("aa"), "gpu1");
+  EXPECT_TRUE(Within(10, [&] { return Sessions() == 0; }));
+  EXPECT_EQ(ClaimState("aa"), "-");
+  EXPECT_FALSE(Admit("aa"));
+}
+
+TEST_F(PoolTest, AHostThatComesBackWritesWhatIsSo) {
+  ASSERT_EQ(Place("aa"), "gpu1");
+  ASSERT_EQ(Place("bb"), "gpu1");
+  ASSERT_TRUE(Admit("aa"));
+  Leave();
+  // One session has survived; one was opened before there was a pool.
+  facts_.running["aa"] = claim_;
+  Claim local;
+  local.set_local(true);
+  local.add_devices(0);
+  facts_.running["0-17"] = local;
+  Join();
+  EXPECT_EQ(ClaimState("aa"), "OPEN");
+  EXPECT_EQ(ClaimState("bb"), "-");
+  EXPECT_EQ(ClaimState("0-17"), "OPEN");
+  EXPECT_EQ(Sessions(), 2u);
+  EXPECT_FALSE(Admit("bb")) << "its place was given back";
+  EXPECT_FALSE(Admit("aa"));
+}
+
+TEST_F(PoolTest, WhatEtcdHasLostIsWrittenAgain) {
+  ASSERT_EQ(Place("aa"), "gpu1");
+  ASSERT_TRUE(Admit("aa"));
+  host_->Opened("aa");
+  ASSERT_TRUE(Within(5, [&] { return ClaimState("aa") == "OPEN"; }));
+  facts_.running["aa"] = claim_;
+  etcd::pb::DeleteRangeRequest request;
+  etcd::pb::DeleteRangeResponse reply;
+  request.set_key("longwire/claim/gpu1/aa");
+  ASSERT_TRUE(client_->Delete(request, &reply, &sentence_));
+  EXPECT_TRUE(Within(10, [&] { return ClaimState("aa") == "OPEN"; }));
+  EXPECT_TRUE(Within(10, [&] { return host_->joined(&sentence_); })) << sentence_;
+  EXPECT_EQ(Sessions(), 1u);
+}
+
+TEST_F(PoolTest, APlacerThatIsNotElectedAnyMorePlacesNothing) {
+  std::string sentence;
+  etcd::pb::DeleteRangeRequest request;
+  etcd::pb::DeleteRangeResponse reply;
+  request.set_key(std::string(kPlacer));
+  ASSERT_TRUE(client_->Delete(request, &reply, &sentence));
+  ASSERT_TRUE(Put(std::string(kPlacer), R"({"host":"other"})", &sentence));
+  EXPECT_NE(Place("aa").find("did not answer in time"), std::string::npos);
+  EXPECT_EQ(Sessions(), 0u);
+}
+
+}  // namespace
+}  // namespace longwire::pool

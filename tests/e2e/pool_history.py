@@ -1,0 +1,104 @@
+"""Checks the history of a pool's keys, revision by revision.
+
+At every revision: cap/H is the sum of H's claims, and no more than there is; a session has one
+claim, at the host that sess/N names; a claim of a host that is not in the pool goes only when the
+host joins anew, or is forgotten."""
+import itertools
+
+
+class Checker:
+    """killed: hosts whose daemon was killed at some time; forgotten: by an administrator."""
+
+    def __init__(self, killed=(), forgotten=()):
+        self.killed = set(killed)
+        self.forgotten = set(forgotten)
+        self.keys = {}
+        self.entries = {}  # host → incarnation of its last entry
+        self.faults = []
+
+    def replay(self, changes):
+        for revision, group in itertools.groupby(changes, key=lambda one: one[0]):
+            self.step(revision, list(group))
+        return self.faults
+
+    def fault(self, revision, sentence):
+        self.faults.append(f"revision {revision}: {sentence}")
+
+    def step(self, revision, changes):
+        before = dict(self.keys)
+        for _, key, value in changes:
+            if value is None:
+                self.keys.pop(key, None)
+            else:
+                self.keys[key] = value
+            if key.startswith("host/") and value is not None:
+                self.entries[key[5:]] = int(value["incarnation"])
+        touched = {key.split("/")[1] for _, key, _ in changes
+                   if key.startswith(("cap/", "claim/"))}
+        for host in touched:
+            self.check_books(revision, host)
+            self.check_goes(revision, host, before)
+        if any(key.startswith(("sess/", "claim/")) for _, key, _ in changes):
+            self.check_owners(revision, changes, before)
+
+    def claims(self, host, keys=None):
+        start = f"claim/{host}/"
+        return {key[len(start):]: value for key, value in (keys or self.keys).items()
+                if key.startswith(start)}
+
+    def check_books(self, revision, host):
+        claims = self.claims(host)
+        capacity = self.keys.get(f"cap/{host}")
+        if capacity is None:
+            if claims:
+                self.fault(revision, f"{host} has {len(claims)} claims and no capacity")
+            return
+        if capacity["sessions"] != len(claims):
+            self.fault(revision, f"{host} counts {capacity['sessions']} sessions and has "
+                                 f"{len(claims)} claims")
+        if capacity["sessions"] > capacity["sessionsLimit"]:
+            self.fault(revision, f"{host} has {capacity['sessions']} sessions of "
+                                 f"{capacity['sessionsLimit']}")
+        for device in capacity["devices"]:
+            total = int(device["total"])
+            of = [min(int(one["bytes"]), total) for one in claims.values()
+                  if device["ordinal"] in one["devices"]]
+            name = f"device {device['ordinal']} of {host}"
+            if int(device["bytes"]) != sum(of) or device["sessions"] != len(of):
+                self.fault(revision, f"{name} counts {device['bytes']} bytes of "
+                                     f"{device['sessions']} sessions, its claims {sum(of)} of "
+                                     f"{len(of)}")
+            if sum(of) > total:
+                self.fault(revision, f"{name} is promised {sum(of)} bytes of {total}")
+
+    def check_goes(self, revision, host, before):
+        """While its daemon is dead nobody gives back for it; when it joins anew, its incarnation
+        is a later one than that of its last entry."""
+        gone = set(self.claims(host, before)) - set(self.claims(host))
+        if not gone or host not in self.killed or f"host/{host}" in before:
+            return
+        capacity = self.keys.get(f"cap/{host}")
+        joins = capacity and int(capacity["incarnation"]) > self.entries.get(host, 0)
+        if not joins and host not in self.forgotten:
+            self.fault(revision, f"{host} is not in the pool and lost the claims {sorted(gone)}")
+
+    def check_owners(self, revision, changes, before):
+        for _, key, value in changes:
+            if key.startswith("sess/") and value is not None:
+                earlier = before.get(key)
+                if earlier and earlier["host"] != value["host"] and \
+                        int(value["generation"]) <= int(earlier["generation"]):
+                    self.fault(revision, f"{key} went from {earlier['host']} to {value['host']}")
+        owners = {}
+        for key in self.keys:
+            if key.startswith("claim/"):
+                _, host, number = key.split("/")
+                owners.setdefault(number, []).append(host)
+        for number, hosts in owners.items():
+            session = self.keys.get(f"sess/{number}")
+            if len(hosts) != 1 or session is None or session["host"] != hosts[0]:
+                self.fault(revision, f"session {number} has claims at {hosts}, and its owner is "
+                                     f"{session and session['host']}")
+        for key, value in self.keys.items():
+            if key.startswith("sess/") and key[5:] not in owners:
+                self.fault(revision, f"{key} is of {value['host']}, where there is no claim")
