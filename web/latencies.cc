@@ -44,15 +44,23 @@ Percentiles PercentilesOf(const std::vector<double>& bounds, const std::vector<u
 
 void Latencies::Add(int64_t second, const transport::InspectReply& now, bool same_daemon) {
   std::vector<transport::Latency> latest;
-  for (const transport::Latency& latency : now.latencies()) {
+  auto take = [&](transport::Latency latency, const std::string& whose) {
     const bool good =
         latency.bounds_size() <= kMaxBuckets && latency.counts_size() == latency.bounds_size() + 1;
-    if (good && latest.size() < kMaxLatencies) latest.push_back(latency);
+    std::string of = latency.of();
+    std::ranges::replace(of, '_', ' ');
+    latency.set_of(whose + of);
+    if (good && latest.size() < kMaxLatencies) latest.push_back(std::move(latency));
+  };
+  for (const transport::Latency& latency : now.latencies()) take(latency, "");
+  for (const transport::TenantFigures& tenant : now.tenants()) {
+    for (const transport::Latency& latency : tenant.latencies())
+      take(latency, tenant.name() + ": ");
   }
   bool comparable = same_daemon && latest.size() == latest_.size();
   for (size_t i = 0; comparable && i < latest.size(); ++i) {
-    comparable = latest[i].name() == latest_[i].name() &&
-                 latest[i].counts_size() == latest_[i].counts_size();
+    comparable =
+        latest[i].of() == latest_[i].of() && latest[i].counts_size() == latest_[i].counts_size();
   }
   if (!comparable) earlier_.clear();
   latest_ = std::move(latest);
@@ -86,7 +94,7 @@ std::vector<LatencyRow> Latencies::Rows() const {
       }
       return PercentilesOf(bounds, difference);
     };
-    rows.push_back({latest_[i].name(), since(Before(now - 60)), since(Before(now - kHour)),
+    rows.push_back({latest_[i].of(), since(Before(now - 60)), since(Before(now - kHour)),
                     PercentilesOf(bounds, counts)});
   }
   return rows;

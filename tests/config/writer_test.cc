@@ -20,10 +20,7 @@ std::string Uncommented(const std::string& text) {
   return out;
 }
 
-TEST(WriterTest, EffectiveValuesWithTheirUnits) {
-  EXPECT_EQ(Write(Good("tenants: [{name: a, identities: [\"Grace Hopper\"], memory: 1536MiB}]\n"
-                       "resume_grace: 90s\nlisten: \"[::1]:7411\"\n")),
-            R"(listen:
+constexpr char kEffective[] = R"(listen:
   - "[::1]:7411"
 local_socket: /run/test/door
 insecure_listen_anywhere: false
@@ -89,7 +86,12 @@ usage:
   size: 64MiB
 metrics_per_session: false
 watch_group: longwire-web
-)");
+)";
+
+TEST(WriterTest, EffectiveValuesWithTheirUnits) {
+  EXPECT_EQ(Write(Good("tenants: [{name: a, identities: [\"Grace Hopper\"], memory: 1536MiB}]\n"
+                       "resume_grace: 90s\nlisten: \"[::1]:7411\"\n")),
+            kEffective);
 }
 
 TEST(WriterTest, WhatIsWrittenReadsAsTheSame) {

@@ -34,8 +34,8 @@ struct Pool::Asked {
 
 PoolOpening Pool::Refuse(const Peer& peer, const std::string& sentence) {
   PoolOpening opening;
-  opening.opened =
-      table_.Refuse(peer, nullptr, {transport::kDeviceUnavailable, RefusalReason::kNoDevice, sentence});
+  opening.opened = table_.Refuse(
+      peer, nullptr, {transport::kDeviceUnavailable, RefusalReason::kNoDevice, sentence});
   return opening;
 }
 

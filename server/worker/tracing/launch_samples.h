@@ -13,8 +13,8 @@ class Gates;
 // Log thread only.
 class LaunchSamples {
  public:
-  // One launch of this number is measured, the last of them. An event costs as much
-  // as a third of a launch, so that is a thousandth.
+  // One launch of this number is measured, the last of them. An event costs as much as a third of a
+  // launch, so that should be a thousandth.
   static constexpr uint64_t kEvery = 256;
 
   LaunchSamples(Spans& spans, Gates& gates) : spans_(spans), gates_(gates) {}
