@@ -48,6 +48,7 @@ STANDS_FOR = {
     "longwire config check FILE": "longwire config check longwired.yaml",
     "longwire config show --effective FILE": "longwire config show --effective longwired.yaml",
     "longwire config check /etc/longwire/longwired.yaml": "longwire config check longwired.yaml",
+    "/etc/longwire/": "etc/",
 }
 # What a reader has done before, by command.
 BEFORE = {
@@ -63,6 +64,8 @@ install -m 600 alice.key ~/.config/longwire/client.key""",
         "ln -sf $LONGWIRE_BIN/longwire-link /tmp/link-with-log",
     ("docs/install.md", "tar -xf longwire-client-*-x86_64.tar.xz -C ~/opt"):
         "mkdir -p ~/opt; cp build/relocatable/longwire-client-*.tar.xz .",
+    ("docs/web.md", "longwire cert server --name gpu1.example.org --dir /etc/longwire/authority"):
+        "mkdir -p etc; longwire cert init --dir etc/authority",
 }
 # Nothing that a user does with an installed Longwire.
 WORK = "it builds or tests this project, as CI does by ./dev test"
@@ -72,6 +75,7 @@ NOT_RUN = {
     r"jupyter ": "Jupyter is not installed: tests/recipes starts the kernel by its file",
     r"sbatch ": "it needs a cluster: tests/recipes runs the scripts",
     r"kubectl ": "it needs a cluster: tests/recipes checks the manifests",
+    r"systemctl edit longwire-web": "it opens an editor; e2e/web_test.py starts the page with TLS",
     r"cp deploy/recipes/environment/longwire.sh \$CONDA_PREFIX": "conda is not installed",
 }
 # Another test, and words of it.
@@ -94,6 +98,13 @@ TESTED = {
                                          "def test_a_busy_session_and_its_rates"),
     ("docs/usage.md", r"longwire top --server gpu1:7411$"): ("e2e/top_test.py",
                                                             "def test_over_the_network"),
+    ("docs/web.md", r"systemctl enable --now longwire-web"): (
+        "service/run", '"systemctl", "enable", "--now", WEB'),
+    ("docs/pool.md", r"longwire run -- ./app"): ("e2e/pool_test.py", "def hold"),
+    ("docs/pool.md", r"longwire run --devices 2"): (
+        "e2e/pool_test.py", 'self.hold("c", "--devices", "2", "--memory", "6GiB")'),
+    ("docs/pool.md", r"longwire pool explain"): (
+        "e2e/pool_queue_test.py", 'words = ["pool", "explain"'),
     ("docs/recipes/README.md", r"cat deploy/recipes/environment"): ("recipes/recipes_test.py",
                                                                    "def test_a_venv"),
     ("docs/recipes/README.md", r"for kind in client server"): ("containers/images_test.py",
