@@ -1,6 +1,7 @@
 """A tenant whose sessions stay awake between messages: status says so, and what it costs; nobody
 stays awake for another one."""
 import subprocess
+import time
 import unittest
 
 import server
@@ -10,10 +11,10 @@ AWAKE = {"priority": "latency_critical", "awake": "200ms"}
 
 
 class AwakeTest(unittest.TestCase):
-    def setUp(self):
+    def serve(self, **options):
         self.blocks = {"operator": {"admin": True}, "serving": AWAKE, "batch": {}}
         self.longwire = self.enterContext(
-            tenants.TenantServer(self.blocks, {"scheduler": {"awake_cores": 3}}))
+            tenants.TenantServer(self.blocks, {"scheduler": {"awake_cores": 3}}, **options))
 
     def start(self, tenant):
         process = subprocess.Popen(
@@ -27,7 +28,19 @@ class AwakeTest(unittest.TestCase):
         return next(one for one in self.longwire.status_as("operator")["sessions"]
                     if one["tenant"] == tenant)
 
+    def test_the_switch_lets_nobody_stay_awake(self):
+        self.serve(variables={"LONGWIRE_DISABLE": "awake"})
+        self.start("serving")
+        # A later answer of status comes after more than two turns of the cores.
+        end = time.monotonic() + 1.5
+        while time.monotonic() < end:
+            session = self.session("serving")
+            self.assertFalse(session.get("awake_granted"))
+            self.assertFalse(session.get("awake_seconds"))
+            time.sleep(0.1)
+
     def test_status_says_who_is_awake_and_what_it_costs(self):
+        self.serve()
         self.start("serving")
         self.start("batch")
         server.wait_for(lambda: self.session("serving").get("awake_seconds", 0) > 0, 20,
