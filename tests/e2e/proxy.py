@@ -15,7 +15,7 @@ class Proxy:
         self.sockets = []  # of connections that were not cut
         self.all_sockets = []
         self.threads = []
-        self.connections = 0
+        self.carried = []  # by each connection, bytes both ways
         self.bytes = 0  # both ways
         self.silent = set()  # sockets whose bytes are dropped without notice
         threading.Thread(target=self.serve, daemon=True).start()
@@ -28,15 +28,22 @@ class Proxy:
             except OSError:
                 return
             with self.lock:
-                self.connections += 1
+                self.carried.append(0)
+                number = len(self.carried) - 1
                 self.sockets += [client, onward]
                 self.all_sockets += [client, onward]
                 for ends in ((client, onward), (onward, client)):
-                    thread = threading.Thread(target=self.carry, args=ends)
+                    thread = threading.Thread(target=self.carry, args=(*ends, number))
                     thread.start()
                     self.threads.append(thread)
 
-    def carry(self, source, sink):
+    @property
+    def connections(self):
+        """Those of sessions. A link whose first attempt fails looks why, by one that carries little."""
+        with self.lock:
+            return sum(count > 1 << 10 for count in self.carried)
+
+    def carry(self, source, sink, number):
         try:
             while data := source.recv(1 << 18):
                 if source in self.silent:
@@ -44,6 +51,7 @@ class Proxy:
                 sink.sendall(data)
                 with self.lock:
                     self.bytes += len(data)
+                    self.carried[number] += len(data)
         except OSError:
             pass
         for end in (source, sink):
