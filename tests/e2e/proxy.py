@@ -39,7 +39,8 @@ class Proxy:
 
     @property
     def connections(self):
-        """Those of sessions. A link whose first attempt fails looks why, by one that carries little."""
+        """Those of sessions. A link whose first attempt fails asks why, by one that carries
+        little."""
         with self.lock:
             return sum(count > 1 << 10 for count in self.carried)
 
