@@ -45,10 +45,12 @@ class DistrustTest : public testing::WithContext {
   }
 
   static void ExitWhenOver() {
-    for (int i = 0; i < 5000 && session_over.load() == 0; ++i) {
+    // Not session_over, which is set before the sentence is written.
+    const testing::FakeSession& fake = testing::FakeSession::Get();
+    for (int i = 0; i < 5000 && !fake.Ended(); ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
-    _exit(session_over.load() == 0 ? 1 : 0);
+    _exit(fake.Ended() ? 0 : 1);
   }
   // Until the client has read all that was sent: a reply stands behind it.
   void Settle() { EXPECT_EQ(Ask().code, CUDA_SUCCESS); }

@@ -111,6 +111,9 @@ class FakeSession {
   void SetMemory(uint64_t bytes);
   uint64_t leased();
 
+  // The client has ended the session, and said so.
+  bool Ended() const { return up_->closed(); }
+
   // A window of addresses, of kWindowBytes, for device memory that a test makes itself.
   static wire::Window NewWindow();
 
