@@ -199,6 +199,7 @@ StreamPump::Outcome Lane::PumpOnce() {
     awake_allowed_ = uint64_t{std::min(terms.awake_microseconds, kAwakeLimit)} * 1000;
   });
   if (number_ == 0) {
+    // The link asks: a daemon has many sessions, and sleeps for those that may not stay awake.
     pump.StayAwake(&awake_allowed_, &awake_spent_, StreamPump::Warmth::kAsks, HasSpareCores);
   }
   {
