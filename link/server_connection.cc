@@ -14,8 +14,10 @@ using Clock = std::chrono::steady_clock;
 constexpr size_t kIdleChannels = 12;  // a session with its lanes, and a few
 // A refused connection is tried again for this long: the server may just be starting.
 constexpr std::chrono::milliseconds kRefusedPatience{800};
-// So is one that the server closed without a word: with too many that wait, it takes no more.
+// So is one that the server closed without a word: with too many that wait, it takes no more. A
+// host so busy that few attempts fit into the time makes that many all the same.
 constexpr std::chrono::milliseconds kBusyPatience{3000};
+constexpr int kBusyAttempts = 4;
 // Finding out why a handshake fails takes a few round trips.
 constexpr std::chrono::milliseconds kDiagnosisPatience{1000};
 constexpr std::chrono::milliseconds kAnswerPatience{4000};
@@ -122,10 +124,14 @@ bool WaitUntilReady(const ServerChannel& server, Clock::time_point deadline, std
                     const std::atomic<bool>* given_up) {
   base::AssertNoRankedLockHeld();
   auto started = Clock::now();
-  auto patience = kRefusedPatience;
+  int closed = 0;  // attempts that the server closed without a word
   while (given_up == nullptr || !given_up->load()) {
     grpc_connectivity_state state = server.channel->GetState(true);
-    if (state == GRPC_CHANNEL_READY) return true;
+    if (state == GRPC_CHANNEL_READY) {
+      // What an earlier attempt met is over.
+      if (sentence != nullptr) sentence->clear();
+      return true;
+    }
     transport::TlsDiagnosis found;
     if (state == GRPC_CHANNEL_TRANSIENT_FAILURE && sentence != nullptr) {
       auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
@@ -133,10 +139,12 @@ bool WaitUntilReady(const ServerChannel& server, Clock::time_point deadline, std
                                      std::min(left, kDiagnosisPatience));
       *sentence = found.sentence;
       if (!sentence->empty() && !found.passing) return false;
-      if (found.passing) patience = kBusyPatience;
+      if (found.passing) ++closed;
     }
     auto now = Clock::now();
-    bool refused = state == GRPC_CHANNEL_TRANSIENT_FAILURE && now - started > patience;
+    bool refused = state == GRPC_CHANNEL_TRANSIENT_FAILURE &&
+                   now - started > (closed > 0 ? kBusyPatience : kRefusedPatience) &&
+                   (!found.passing || closed >= kBusyAttempts);
     if (refused || now >= deadline) {
       if (sentence == nullptr) return false;
       if (!found.passing) *sentence = WhyNotReady(server, state, now - started);

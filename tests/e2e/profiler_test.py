@@ -1,7 +1,6 @@
 """A program that profiles itself with CUPTI, as torch.profiler does, gets no records, and longwire
 doctor --explain says so and what shows them."""
 import pathlib
-import shutil
 import sys
 import tempfile
 import unittest
@@ -28,8 +27,10 @@ print("PASS")
 
 
 def cupti():
-    nvcc = pathlib.Path(shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc").resolve()
-    return nvcc.parents[1] / "lib64" / "libcupti.so"
+    """The toolkit's, where CMake found it; nvcc in the PATH may be a script elsewhere."""
+    cache = (server.build_folder() / "CMakeCache.txt").read_text()
+    [line] = [line for line in cache.splitlines() if line.startswith("LONGWIRE_CUDA_STUB:")]
+    return pathlib.Path(line.split("=", 1)[1]).parents[1] / "libcupti.so"
 
 
 class ProfilerTest(unittest.TestCase):

@@ -137,8 +137,9 @@ class LinkEndsTest(unittest.TestCase):
             program = longwire.program("vector_add.static")
             _, err = longwire.popen("alpha", program, to=wire.address).communicate(timeout=60)
             self.assertIn(f"{wire.address} closed the connection before TLS began", err)
+            closed = wire.closed
             waiting = longwire.popen("alpha", program, to=wire.address)
-            time.sleep(1)
+            server.wait_for(lambda: wire.closed > closed, 10, "a connection that was closed")
             wire.target = target
             out, err = waiting.communicate(timeout=60)
             self.assertEqual((0, ""), (waiting.returncode, err), out)

@@ -88,6 +88,7 @@ class Relay:
         self.lock = threading.Lock()
         self.cuts = list(cuts)
         self.made = []    # cuts that happened
+        self.closed = 0   # connections closed at once, as nothing listens at the target
         self.counts = {}  # direction → units since the last cut
         self.open = set()
         self.delay = lambda: 0  # seconds that the next piece takes longer
@@ -109,6 +110,7 @@ class Relay:
                 onward.settimeout(None)
             except OSError:
                 client.close()
+                self.closed += 1
                 continue
             for end in (client, onward):
                 end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
