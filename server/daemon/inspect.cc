@@ -189,6 +189,18 @@ void FillSession(ServerSession& session, const warden::Stats* stats, OfSessions&
   out->set_host_memory(host_memory.UsedBy(session.id()));
 }
 
+void AddEnded(const SessionTable& table, const Peer& peer, transport::InspectReply* reply) {
+  for (const UsageRecord& record : table.RecentlyEnded()) {
+    if (!peer.SeesAll() && record.tenant != peer.tenant->name()) continue;
+    transport::EndedSession* ended = reply->add_ended();
+    ended->set_id(record.session);
+    ended->set_identity(record.identity);
+    ended->set_tenant(record.tenant);
+    ended->set_program(record.program);
+    ended->set_reason(ReasonOf(record));
+  }
+}
+
 }  // namespace
 
 transport::InspectReply Inspect(SessionTable& table, const Peer& peer) {
@@ -222,6 +234,7 @@ transport::InspectReply Inspect(SessionTable& table, const Peer& peer) {
     FillSession(*session, stats ? &*stats : nullptr, of_sessions, table.host_memory(),
                 reply.add_sessions());
   }
+  AddEnded(table, peer, &reply);
   AddFigures(table, stats ? &*stats : nullptr, peer, &reply);
   return reply;
 }

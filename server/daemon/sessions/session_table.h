@@ -107,6 +107,7 @@ class SessionTable {
   PlacementTable& placements() { return placements_; }
   IdentityFigures& identities() { return identities_; }
   OpeningTimes& opening_times() { return opening_times_; }
+  std::vector<UsageRecord> RecentlyEnded() const { return usage_->Recent(); }
   uint64_t opened() const { return opened_.load(); }
   uint64_t failed() const { return failed_.load(); }
   // The devices that a session of the tenant would get now; none with a sentence.
