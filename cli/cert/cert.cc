@@ -142,6 +142,15 @@ int Server(const Wish& wish) {
   return 0;
 }
 
+int Peer(const Wish& wish) {
+  std::vector<std::string> names = Split(wish.name);
+  PemFiles files;
+  auto issue = [&](const Issued& authority, Validity validity, std::string* sentence) {
+    return certificates::IssuePeer(authority, names, validity, sentence);
+  };
+  return Sign(wish, names.front(), issue, &files);
+}
+
 int Client(const Wish& wish) {
   PemFiles files;
   auto issue = [&](const Issued& authority, Validity validity, std::string* sentence) {
@@ -239,6 +248,10 @@ void AddCert(CommandLine& line) {
   AddSigned(line, cert, "server",
             "sign a certificate for a server that clients reach by these names",
             "host names or IP addresses, with commas between", Server);
+  AddSigned(line, cert, "peer",
+            "sign a certificate for a server that is a client of others of its kind, such as a "
+            "member of etcd (docs/pool.md)",
+            "host names or IP addresses, with commas between", Peer);
   AddSigned(line, cert, "client",
             "sign a certificate for a user; the server's configuration lists NAME at a tenant",
             "the user's identity", Client);

@@ -145,6 +145,10 @@ class CommandPagesTest(unittest.TestCase):
         self.assertEqual((["gpu1.example.org", "10.0.0.1"], True, False, made["valid_until"]),
                          (shown["reached_by"], shown["for_server"], shown["for_client"],
                           shown["valid_until"]))
+        [shown] = said("show", said("peer", "--dir", folder,
+                                    "--name", "etcd1")["certificate"])["certificates"]
+        self.assertEqual((["etcd1"], True, True),
+                         (shown["reached_by"], shown["for_server"], shown["for_client"]))
         said("client", "--dir", folder, "--name", "alice")
         for before in (False, True):
             [revoked] = said("revoke", "alice", "--dir", folder)["certificates"]
