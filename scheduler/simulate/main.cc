@@ -121,8 +121,8 @@ int SimulatePool(Arguments& arguments) {
   std::printf("free, out of reach %.1f %% of the free devices, for a program with four\n",
               100 * result.stranded);
   std::printf(
-      "etcd               %.0f transactions, %.0f written keys a second; the placer hears "
-      "of %.0f\n",
+      "etcd               %.0f transactions, %.0f written keys a second; the placer watches "
+      "%.0f\n",
       result.transactions, result.writes, result.watched);
   return 0;
 }

@@ -35,7 +35,7 @@ struct PoolResult {
   // Each second. A session: a request, the transaction that places it, its opening, the one that
   // gives it back, an answer that is taken away. A host: its load, each two seconds.
   double transactions = 0, writes = 0;
-  double watched = 0;  // of the writes, those that the placer hears of by its watch
+  double watched = 0;  // of the writes, those that the placer is notified of by its watch
 };
 
 class PoolSimulation {

@@ -100,6 +100,8 @@ TESTED = {
                                                             "def test_over_the_network"),
     ("docs/web.md", r"systemctl enable --now longwire-web"): (
         "service/run", '"systemctl", "enable", "--now", WEB'),
+    ("docs/pool.md", r"(longwire cert|install|apt) "): ("service/pool_run",
+                                                         'page.blocks(PAGE, "Set it up")'),
     ("docs/pool.md", r"longwire run -- ./app"): ("e2e/pool_test.py", "def hold"),
     ("docs/pool.md", r"longwire run --devices 2"): (
         "e2e/pool_test.py", 'self.hold("c", "--devices", "2", "--memory", "6GiB")'),
