@@ -199,7 +199,7 @@ CUresult Launch(CUfunction handle, const LaunchShape& asked, CUstream stream_han
   uint64_t position = 0;
   {
     DeviceWork work(stream, Sends::kPerhapsLater);
-    position = TheSession().Submit(where, launch, launch.EncodedBytes());
+    position = where.session->Submit(where, launch, launch.EncodedBytes());
   }
   if (position == ClientSession::kNoPosition) return ClientSession::NotQueued();
   LONGWIRE_TRY(events.Record(stream));

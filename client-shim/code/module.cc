@@ -82,7 +82,7 @@ bool LaidOut(const calls::Function& described, Function* function) {
 void KeepAttributes(const Module& module, const calls::Function& described, Function* function) {
   base::MutexLock lock(function->mutex);
   for (const calls::FunctionAttributes& known : described.attributes) {
-    int device = module.is_library ? DeviceByServerOrdinal(known.device) : -1;
+    int device = module.is_library ? DeviceByServerOrdinal(*module.session, known.device) : -1;
     if (device >= 0 || !module.is_library) function->attributes[device] = known;
   }
 }
@@ -119,13 +119,13 @@ CUresult AddFunctions(Module* module, std::span<const calls::Function> described
 CUresult AddFurtherFunctions(const Where& where, Module* module, uint64_t known,
                              uint64_t functions) {
   if (functions > wire::kMaxFunctions) {
-    return TheSession().Distrust("describes a module with more functions than there can be");
+    return where.session->Distrust("describes a module with more functions than there can be");
   }
   while (known < functions) {
     calls::lwModuleFunctions ask;
     ask.library = module->id;
     ask.first = known;
-    auto answer = TheSession().CallAndWait(where, ask);
+    auto answer = where.session->CallAndWait(where, ask);
     if (answer.code != CUDA_SUCCESS) return answer.code;
     if (answer.reply.function.empty()) return CUDA_ERROR_UNKNOWN;
     known += answer.reply.function.size();
@@ -144,10 +144,10 @@ int AttributesDevice(const Module& module) {
   return device == nullptr ? -1 : device->server_ordinal;
 }
 
-void SubmitUnload(uint32_t context_number, uint64_t id) {
+void SubmitUnload(const Module& module, uint64_t id) {
   calls::lwModuleUnload unload;
   unload.library = id;
-  TheSession().Submit({context_number, nullptr, 0}, unload);
+  module.session->Submit({module.context_number, nullptr, 0}, unload);
 }
 
 // Options as they were given: an answer overwrites some of their values.
@@ -164,7 +164,7 @@ enum class Holds { kImage, kParts };
 
 CUresult SendAndLoad(const Where& where, Module* module, std::span<const std::byte> image,
                      Holds holds, const GivenOptions& options) {
-  ClientSession& session = TheSession();
+  ClientSession& session = *where.session;
   calls::lwModuleLoad load;
   load.library = module->id;
   load.as_library = module->is_library;
@@ -192,7 +192,7 @@ CUresult SendWhatFits(const Where& where, Module* module, const Image& image,
   CUresult result = CUDA_ERROR_NO_BINARY_FOR_GPU;
   uint64_t nothing_in_it = 0;  // the container's number, if it loaded but has no function
   if (!image.bytes.empty()) {
-    module->id = TheSession().NewId();
+    module->id = where.session->NewId();
     result = SendAndLoad(where, module, image.bytes, Holds::kImage, options);
     bool loaded = result == CUDA_SUCCESS;
     if (loaded ? !module->in_order.empty() : result != CUDA_ERROR_NO_BINARY_FOR_GPU) return result;
@@ -204,11 +204,11 @@ CUresult SendWhatFits(const Where& where, Module* module, const Image& image,
     if (parts.size() + part.size() > wire::kMaxImageBytes) return CUDA_ERROR_INVALID_IMAGE;
     parts.insert(parts.end(), part.begin(), part.end());
   }
-  module->id = TheSession().NewId();
+  module->id = where.session->NewId();
   result = SendAndLoad(where, module, parts, Holds::kParts, options);
   if (nothing_in_it == 0) return result;
   if (result == CUDA_SUCCESS) {
-    SubmitUnload(module->context_number, nothing_in_it);
+    SubmitUnload(*module, nothing_in_it);
   } else {
     module->id = nothing_in_it;  // what holds data only is good without its parts
   }
@@ -226,6 +226,7 @@ CUresult Load(const Where& where, const void* image, const JitOptions& options, 
   Module* module = Modules().New();
   if (module == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   module->is_library = as_library;
+  module->session = where.session;
   module->context = context;
   module->context_number = where.context;
   CUresult result = SendWhatFits(where, module, measured, given);
@@ -239,10 +240,11 @@ CUresult Load(const Where& where, const void* image, const JitOptions& options, 
 }
 
 // The program takes managed variables for its own memory, and all others for the device's.
-CUresult CheckGlobal(GlobalKind kind, const calls::lwModuleGlobal::Reply& global) {
+CUresult CheckGlobal(ClientSession& session, GlobalKind kind,
+                     const calls::lwModuleGlobal::Reply& global) {
   bool good =
       global.managed || (kind != GlobalKind::kManaged && NotePlaced(global.address, global.bytes));
-  return good ? CUDA_SUCCESS : TheSession().Distrust("put a variable into the program's memory");
+  return good ? CUDA_SUCCESS : session.Distrust("put a variable into the program's memory");
 }
 
 // The addresses of a module's globals, which are nobody's from now on.
@@ -258,6 +260,13 @@ std::vector<uint64_t> ForgetGlobals(uint64_t module) {
   return gone;
 }
 
+// The server of the device that a library's function is asked about (-1: of the context's).
+Where WhereToAsk(const Context* context, int device) {
+  const Where where = context == nullptr ? WhereOfNumber(0) : WhereOf(context);
+  ClientSession* session = device < 0 ? where.session : FindDevice(device)->session;
+  return session == where.session ? where : Where{0, nullptr, 0, session};
+}
+
 }  // namespace
 
 Function* FunctionByNumber(uint64_t number) {
@@ -271,15 +280,14 @@ CUresult LoadModule(const void* image, const JitOptions& options, CUmodule* hand
   Context* context = nullptr;
   LONGWIRE_TRY(RequireHealthyContext(&context));
   Module* module = nullptr;
-  CUresult result =
-      Load({context->number.load(), nullptr, 0}, image, options, false, context, &module);
+  CUresult result = Load(WhereOf(context), image, options, false, context, &module);
   if (result == CUDA_SUCCESS) *handle = module->handle;
   return result;
 }
 
 CUresult LoadLibrary(const void* image, const JitOptions& options, CUlibrary* library) {
   Module* module = nullptr;
-  CUresult result = Load({}, image, options, true, nullptr, &module);
+  CUresult result = Load(WhereOfNumber(0), image, options, true, nullptr, &module);
   if (result == CUDA_SUCCESS) *library = reinterpret_cast<CUlibrary>(module->handle);
   return result;
 }
@@ -307,7 +315,7 @@ CUresult UnloadModule(Module* module) {
     RemoveManagedVariable(global);
     ForgetPlaced(global);
   }
-  SubmitUnload(module->context_number, module->id);
+  SubmitUnload(*module, module->id);
   {
     Numbers& numbers = FunctionNumbers();
     base::MutexLock lock(numbers.mutex);
@@ -353,9 +361,9 @@ CUresult GlobalOf(Module* module, const char* name, GlobalKind kind, uint64_t* a
     ask.library = module->id;
     ask.name = name;
     ask.managed = managed;
-    auto answer = TheSession().CallAndWait({number, nullptr, 0}, ask);
+    auto answer = context->session->CallAndWait({number, nullptr, 0}, ask);
     if (answer.code != CUDA_SUCCESS) return answer.code;
-    LONGWIRE_TRY(CheckGlobal(kind, answer.reply));
+    LONGWIRE_TRY(CheckGlobal(*context->session, kind, answer.reply));
     if (answer.reply.managed) {
       result =
           AddManagedVariable(context, answer.reply.address, answer.reply.bytes, module->is_library);
@@ -396,8 +404,8 @@ CUresult FunctionAttribute(Function* function, int attribute, int device, int* v
     calls::lwFunctionAttributes ask;
     ask.function = function->number;
     ask.device = device < 0 ? -1 : FindDevice(device)->server_ordinal;
-    auto answer = TheSession().CallAndWait(
-        {context == nullptr ? 0 : context->number.load(), nullptr, 0}, ask);
+    const Where where = WhereToAsk(context, device);
+    auto answer = where.session->CallAndWait(where, ask);
     if (answer.code != CUDA_SUCCESS) return answer.code;
     lock.Lock();
     known = function->attributes.insert({device, std::move(answer.reply.attributes)}).first;
@@ -457,7 +465,8 @@ CUresult SetFunctionAttribute(Function* function, int attribute, int value, int 
   set.attribute = attribute;
   set.value = value;
   set.device = device < 0 ? -1 : FindDevice(device)->server_ordinal;
-  TheSession().Submit({context == nullptr ? 0 : context->number.load(), nullptr, 0}, set);
+  const Where where = WhereToAsk(context, device);
+  where.session->Submit(where, set);
   base::MutexLock lock(function->mutex);
   for (auto& [known_device, all] : function->attributes) {
     bool same = known_device == device || known_device < 0 || device < 0;

@@ -60,9 +60,10 @@ struct Module {
   uint64_t table_index = 0;
   uint64_t id = 0;  // on the wire
   bool is_library = false;
-  CUmodule handle = nullptr;    // of a library: created at the first request, then unchanged
-  Context* context = nullptr;   // of a module
-  uint32_t context_number = 0;  // of a module
+  ClientSession* session = nullptr;  // of the server that has loaded it
+  CUmodule handle = nullptr;         // of a library: created at the first request, then unchanged
+  Context* context = nullptr;        // of a module
+  uint32_t context_number = 0;       // of a module
   std::unordered_map<std::string, Function*> functions;
   std::vector<Function*> in_order;
   std::atomic<bool> has_references{false};

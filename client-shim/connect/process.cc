@@ -102,27 +102,27 @@ void OnForkInChild() {
 }
 
 // The program's devices, their primary contexts and memory.
-void MakeDevices(const wire::OpenReply& reply, const std::vector<int>& visible) {
+void MakeDevices(ClientSession& session, const std::vector<int>& visible) {
   SetUpContextParts();
-  InitializeDevices(reply, visible);
+  InitializeDevices(session, visible);
   for (size_t device = 0; device < visible.size(); ++device) {
-    const int ordinal = visible[device];
     CreatePrimaryContext(static_cast<int>(device));
-    CreateDeviceMemory(ordinal, reply.devices[ordinal], reply.allocation_granularity);
+    CreateDeviceMemory(session, visible[device]);
   }
 }
 
 // Memory that was leased ahead on devices that the program does not see.
-void ReturnUnseenMemory(const wire::OpenReply& reply) {
+void ReturnUnseenMemory(ClientSession& session) {
+  const wire::OpenReply& reply = session.opened();
   calls::lwReturnChunks give_back;
   for (size_t i = 0; i < reply.devices.size(); ++i) {
-    if (DeviceByServerOrdinal(static_cast<int>(i)) >= 0) continue;
+    if (DeviceByServerOrdinal(session, static_cast<int>(i)) >= 0) continue;
     for (const wire::LeasedChunk& leased : reply.devices[i].leased) {
       give_back.chunk.push_back(leased.chunk);
     }
   }
   if (give_back.chunk.empty()) return;
-  TheSession().Submit({}, give_back, give_back.EncodedBytes());
+  session.Submit({}, give_back, give_back.EncodedBytes());
 }
 
 CUresult Adopt(SessionParts parts) {
@@ -155,14 +155,14 @@ CUresult Adopt(SessionParts parts) {
   const std::vector<LaneRings> lanes = std::move(parts.lanes);
   auto* session = new ClientSession(std::move(parts));
   session->SetLanes(new Lanes(*session, lanes));
-  MakeDevices(session->opened(), visible.chosen);
+  MakeDevices(*session, visible.chosen);
   session->CallAtEnd(&FailAllHostFunctions);
   AdoptSession(session);
   if (!session->Start()) {
     Say("the session cannot be used: %s", base::ReasonOfNoThread(errno).c_str());
     return CUDA_ERROR_OPERATING_SYSTEM;
   }
-  ReturnUnseenMemory(session->opened());
+  ReturnUnseenMemory(*session);
   pthread_atfork(nullptr, nullptr, OnForkInChild);
   atexit(OnExit);
   SetThreadEndHook(DestroyThreadStreams);

@@ -7,6 +7,7 @@
 
 #include "client-shim/context/current_context.h"
 #include "client-shim/context/windows.h"
+#include "client-shim/session/session.h"
 #include "client-shim/support/never_destroyed.h"
 #include "wire/limits.h"
 
@@ -83,7 +84,8 @@ Device MakeDevice(int ordinal, const wire::DeviceDescription& description, bool 
 
 }  // namespace
 
-void InitializeDevices(const wire::OpenReply& reply, const std::vector<int>& visible) {
+void InitializeDevices(ClientSession& session, const std::vector<int>& visible) {
+  const wire::OpenReply& reply = session.opened();
   std::vector<wire::Window> used;
   for (const wire::DeviceDescription& description : reply.devices) {
     used.push_back(description.window);
@@ -92,6 +94,7 @@ void InitializeDevices(const wire::OpenReply& reply, const std::vector<int>& vis
   for (int ordinal : visible) {
     Devices().push_back(
         MakeDevice(ordinal, reply.devices[ordinal], reply.driver_version >= DriverVersion()));
+    Devices().back().session = &session;
   }
 }
 
@@ -101,10 +104,12 @@ const Device* FindDevice(CUdevice device) {
   return &devices[device];
 }
 
-int DeviceByServerOrdinal(int ordinal) {
+int DeviceByServerOrdinal(const ClientSession& session, int ordinal) {
   std::vector<Device>& devices = Devices();
   for (size_t i = 0; i < devices.size(); ++i) {
-    if (devices[i].server_ordinal == ordinal) return static_cast<int>(i);
+    if (devices[i].session == &session && devices[i].server_ordinal == ordinal) {
+      return static_cast<int>(i);
+    }
   }
   return -1;
 }

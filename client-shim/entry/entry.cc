@@ -40,7 +40,8 @@ std::string CudaVersion(int version) {
 
 // Whether a call is refused because it is younger than the server's driver; says so.
 bool BlameDriver(CallId id) {
-  const int has = TheSession().opened().driver_version;
+  int has = DriverVersion();
+  for (ClientSession* session : Sessions()) has = std::min(has, session->opened().driver_version);
   if (has >= DriverVersion()) return false;
   const auto table = ProcTable();
   const auto entry = std::ranges::find_if(

@@ -24,7 +24,7 @@ template <class Call>
 CUresult Submit(const Call& call, uint64_t stream) {
   Where where;
   LONGWIRE_TRY(ForwardTo(stream, &where));
-  uint64_t position = TheSession().Submit(where, call);
+  uint64_t position = where.session->Submit(where, call);
   return ClientSession::Queued(position);
 }
 
@@ -33,7 +33,7 @@ CUresult CallAndWait(const Call& call, uint64_t stream, typename Call::Reply* re
                      ReplyBytes* bytes) {
   Where where;
   LONGWIRE_TRY(ForwardTo(stream, &where));
-  auto answer = TheSession().CallAndWait(where, call);
+  auto answer = where.session->CallAndWait(where, call);
   if (answer.code != CUDA_SUCCESS) return answer.code;
   *bytes = std::move(answer.bytes);  // the reply's views point into it; a move keeps its address
   *reply = std::move(answer.reply);

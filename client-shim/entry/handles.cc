@@ -65,16 +65,19 @@ void FromWireDevice(int32_t session_device, CUdevice* device) {
 }
 
 CUresult ForwardTo(uint64_t stream, Where* where) {
-  *where = {};
+  *where = {0, nullptr, 0, &TheSession()};
   if (stream == kNoSuchStream) return CUDA_ERROR_INVALID_HANDLE;
   if (ClientSession::over() != CUDA_SUCCESS) return ClientSession::over();
   if (!ThisThread().contexts.empty()) {
     Context* context = nullptr;
     LONGWIRE_TRY(RequireHealthyContext(&context));
-    where->context = context->number.load();
+    *where = WhereOf(context);
   }
   if (stream == 0) return CUDA_SUCCESS;
-  Stream* found = TheSession().FindStreamById(stream);
+  Stream* found = nullptr;
+  for (ClientSession* session : Sessions()) {
+    if (found == nullptr) found = session->FindStreamById(stream);
+  }
   return found == nullptr ? CUDA_ERROR_INVALID_HANDLE : OpenWhere(found, where);
 }
 

@@ -87,7 +87,7 @@ void DropPeers(Context* context) {
   for (auto [accessor, owner] : pairs) {
     calls::cuCtxDisablePeerAccess disable;
     disable.peerContext = owner->number.load();
-    TheSession().CallAndWait({accessor->number.load(), nullptr, 0}, disable);
+    accessor->session->CallAndWait({accessor->number.load(), nullptr, 0}, disable);
     RemovePeer(accessor, owner);
   }
 }
@@ -98,7 +98,8 @@ std::vector<int> LetPeersReach(int owner, uint64_t address, uint64_t bytes) {
     int can = 0;
     if (device == owner) continue;
     if (forward::cuDeviceCanAccessPeer(&can, device, owner) != CUDA_SUCCESS || can == 0) continue;
-    SubmitAccess(address, bytes, FindDevice(device)->server_ordinal, true);
+    const Device* found = FindDevice(device);
+    SubmitAccess(*found->session, address, bytes, found->server_ordinal, true);
     accessors.push_back(device);
   }
   return accessors;

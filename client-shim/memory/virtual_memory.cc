@@ -242,7 +242,7 @@ CUresult ExportPhysical(uint64_t handle, int* descriptor) {
     physical->exports += 1;  // keeps the chunks until the server has answered
   }
   SharedToken token{};
-  CUresult result = ShareChunks(physical->chunks, &token);
+  CUresult result = ShareChunks(*FindDevice(physical->device)->session, physical->chunks, &token);
   {
     base::MutexLock lock(mappings.mutex);
     physical->exports -= 1;
@@ -329,7 +329,7 @@ CUresult MapPhysical(uint64_t address, uint64_t bytes, uint64_t handle) {
   map.device = FindDevice(physical->device)->server_ordinal;
   map.address = address;
   map.chunk = physical->chunks;
-  TheSession().Submit({}, map, map.EncodedBytes());
+  context->session->Submit({}, map, map.EncodedBytes());
   physical->maps += 1;
   mappings.mapped[address] = {bytes, physical, {physical->device}};
   AddForeignRange(address, bytes, context);
@@ -344,9 +344,11 @@ CUresult UnmapAddresses(uint64_t address, uint64_t bytes) {
   std::vector<uint64_t> starts;
   if (!WholeMappings(mappings, address, bytes, &starts)) return CUDA_ERROR_INVALID_VALUE;
   std::vector<calls::lwUnmap> unmaps(starts.size());
+  std::vector<ClientSession*> sessions(starts.size());
   for (size_t i = 0; i < starts.size(); ++i) {
     Mapping& mapping = mappings.mapped.at(starts[i]);
     mapping.leaving = true;
+    sessions[i] = FindDevice(mapping.physical->device)->session;
     unmaps[i].address = starts[i];
     unmaps[i].bytes = mapping.bytes;
   }
@@ -355,7 +357,7 @@ CUresult UnmapAddresses(uint64_t address, uint64_t bytes) {
     if (result == CUDA_SUCCESS) {
       lock.Unlock();
       // The addresses may be mapped anew right away: the worker must have unmapped them by then.
-      result = TheSession().CallAndWait({0, nullptr, wire::kWantsReply}, unmaps[i]).code;
+      result = sessions[i]->CallAndWait({0, nullptr, wire::kWantsReply}, unmaps[i]).code;
       lock.Lock();
     }
     if (result == CUDA_SUCCESS) {
@@ -396,8 +398,9 @@ CUresult SetAccess(uint64_t address, uint64_t bytes, const CUmemAccessDesc* want
       Mapping& mapping = mappings.mapped[start];
       bool changed =
           access ? mapping.accessors.insert(device).second : mapping.accessors.erase(device) != 0;
-      int server_device = FindDevice(device)->server_ordinal;
-      if (changed) SubmitAccess(start, mapping.bytes, server_device, access);
+      const Device* found = FindDevice(device);
+      if (changed)
+        SubmitAccess(*found->session, start, mapping.bytes, found->server_ordinal, access);
     }
   }
   return CUDA_SUCCESS;

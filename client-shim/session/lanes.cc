@@ -125,7 +125,7 @@ bool Lanes::Send(uint64_t transfer, const UploadSource& source) {
   job.source = &source;
   job.total = source.bytes();
   job.in_slots = slots_.Open(job.total);
-  uint64_t chunk = LargestPiece(ProcessOptions().lane_chunk_bytes);
+  uint64_t chunk = LargestPiece(session_, ProcessOptions().lane_chunk_bytes);
   if (job.in_slots) chunk = std::min<uint64_t>(chunk, wire::kSlotBytes);
   job.piece = wire::LanePiece(job.total, static_cast<uint32_t>(lanes_.size()), chunk);
   uint64_t pieces = (job.total + job.piece - 1) / job.piece;

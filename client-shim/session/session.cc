@@ -8,6 +8,7 @@
 
 #include "client-shim/connect/options.h"
 #include "client-shim/session/process_state.h"
+#include "client-shim/support/never_destroyed.h"
 #include "client-shim/support/threads.h"
 #include "client-shim/tracing/recorder.h"
 #include "longwire/calls.h"
@@ -22,7 +23,10 @@ using Clock = std::chrono::steady_clock;
 constexpr uint64_t kMeasuredTrips = 16;
 constexpr uint32_t kMeasuresTrips = 14;
 
-ClientSession* the_session = nullptr;  // written once
+std::vector<ClientSession*>& TheSessions() {  // written before cuInit returns
+  static NeverDestroyed<std::vector<ClientSession*>> sessions;
+  return *sessions;
+}
 
 }  // namespace
 
@@ -258,8 +262,14 @@ void ClientSession::FlushErrorText() {
   }
 }
 
-ClientSession& TheSession() { return *the_session; }
+std::span<ClientSession* const> Sessions() { return TheSessions(); }
 
-void AdoptSession(ClientSession* session) { the_session = session; }
+ClientSession& TheSession() { return *TheSessions().front(); }
+
+void AdoptSession(ClientSession* session) { TheSessions().push_back(session); }
+
+void FlushAllText() {
+  for (ClientSession* session : Sessions()) session->FlushText();
+}
 
 }  // namespace longwire::shim

@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -57,11 +58,14 @@ inline void CallBeforeWork(const Stream* stream) {
   if (call != nullptr) call(stream);
 }
 
-// The fields of a record's header besides the call.
+class ClientSession;
+
+// The fields of a record's header besides the call, and the server that the record goes to.
 struct Where {
   uint32_t context = 0;
   Stream* stream = nullptr;
-  uint16_t flags = 0;  // wire::RecordFlags
+  uint16_t flags = 0;                // wire::RecordFlags
+  ClientSession* session = nullptr;  // for who passes a Where on; a session does not look at it
 };
 
 // A reply, and the bytes into which its views point.
@@ -217,7 +221,7 @@ class ClientSession {
   void ForgetStream(Stream* stream) LONGWIRE_EXCLUDES(state_mutex_);
 
   // Whether the client has given out the number: only these come down.
-  bool HasGiven(uint64_t id) const { return id < next_id_.load(std::memory_order_acquire); }
+  static bool HasGiven(uint64_t id) { return id < next_id_.load(std::memory_order_acquire); }
   // Ends the session: the server has sent what no server may send. `what` goes on "the server …".
   CUresult Distrust(const std::string& what);
 
@@ -226,7 +230,7 @@ class ClientSession {
   Lanes& lanes() { return *lanes_; }
   // Called before the session starts; they outlive the session.
   void SetLanes(Lanes* lanes) { lanes_ = lanes; }
-  uint64_t NewId() { return next_id_.fetch_add(1, std::memory_order_relaxed); }
+  static uint64_t NewId() { return next_id_.fetch_add(1, std::memory_order_relaxed); }
 
   // CUDA_SUCCESS while the session lives; then the error that every call returns.
   static CUresult over() {
@@ -253,6 +257,8 @@ class ClientSession {
 
   const wire::OpenReply& opened() const { return opened_; }
   SessionCounts& counts() { return counts_; }
+  // Bytes sent that the worker has not taken yet. Changed by senders and by whoever reads credits.
+  std::atomic<uint64_t>& uploads_under_way() { return uploads_under_way_; }
   void WakeWaiters() LONGWIRE_EXCLUDES(state_mutex_);
 
  private:
@@ -352,7 +358,9 @@ class ClientSession {
 
   Transfers transfers_;
   StreamEnds ends_;
-  std::atomic<uint64_t> next_id_{1};
+  // One counter for all servers: a number names one object of the program.
+  static inline std::atomic<uint64_t> next_id_{1};
+  std::atomic<uint64_t> uploads_under_way_{0};
   wire::Descriptor socket_;       // until the session starts
   SocketWatch::Renewal renewal_;  // likewise
   SocketWatch watch_;
@@ -362,9 +370,13 @@ class ClientSession {
   Lanes* lanes_ = nullptr;
 };
 
-// The one session of this process. Only after a successful cuInit.
+// The sessions of this process, one for each server. Only after a successful cuInit.
+std::span<ClientSession* const> Sessions();
+// The first one: for what belongs to no device, context or stream.
 ClientSession& TheSession();
-// Makes it that one, before the process's state says that it is ready.
+// Adds one, before the process's state says that it is ready.
 void AdoptSession(ClientSession* session);
+// Prints what the devices of all servers have printed up to now.
+void FlushAllText();
 
 }  // namespace longwire::shim

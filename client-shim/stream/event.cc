@@ -59,7 +59,7 @@ CUresult WaitInGraph(Stream* stream, Event* event, unsigned flags) {
   wait.event = event->id;
   wait.version = 0;
   wait.flags = flags;
-  uint64_t position = TheSession().Submit(where, wait);
+  uint64_t position = where.session->Submit(where, wait);
   return ClientSession::Queued(position);
 }
 
@@ -83,14 +83,15 @@ CUresult MakeEvent(Context* context, unsigned flags, Event** made) {
   if (shared && (flags & CU_EVENT_DISABLE_TIMING) == 0) return CUDA_ERROR_INVALID_VALUE;
   Event* event = Events().New();
   if (event == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
-  event->id = TheSession().NewId();
+  event->session = context->session;
+  event->id = event->session->NewId();
   event->flags = flags;
   event->context = context;
   event->context_number = context->number.load();
   calls::lwEventCreate create;
   create.event = event->id;
   create.flags = flags;
-  TheSession().Submit({event->context_number, nullptr, 0}, create);
+  event->session->Submit({event->context_number, nullptr, 0}, create);
   *made = event;
   return CUDA_SUCCESS;
 }
@@ -157,7 +158,7 @@ CUresult DestroyEvent(CUevent handle) {
   ForgetGraphEvent(event->id);
   calls::lwEventDestroy destroy;
   destroy.event = event->id;
-  TheSession().Submit({event->context_number, nullptr, 0}, destroy);
+  event->session->Submit({event->context_number, nullptr, 0}, destroy);
   Events().Recycle(event);
   return CUDA_SUCCESS;
 }
@@ -175,14 +176,14 @@ CUresult RecordEvent(Event* event, Stream* stream, unsigned flags) {
     NoteGraphEvent(*event);
     record.version = 0;
     record.flags = flags;
-    uint64_t position = TheSession().Submit(where, record);
+    uint64_t position = where.session->Submit(where, record);
     return ClientSession::Queued(position);
   }
   Retain(stream);
   base::MutexLock lock(event->mutex);
   record.version = ++event->version;
   record.flags = flags;
-  uint64_t position = TheSession().Submit(where, record);
+  uint64_t position = where.session->Submit(where, record);
   if (event->stream != nullptr) Release(event->stream);
   event->stream = stream;
   event->position = position;
@@ -206,7 +207,7 @@ CUresult WaitEvent(Stream* stream, Event* event, unsigned flags) {
   wait.event = event->id;
   wait.version = event->version;
   wait.flags = flags;
-  uint64_t position = TheSession().Submit(where, wait);
+  uint64_t position = where.session->Submit(where, wait);
   return ClientSession::Queued(position);
 }
 
@@ -236,7 +237,7 @@ CUresult ElapsedTime(Event* start, Event* end, float* milliseconds) {
     Release(stream);
     if (result != CUDA_SUCCESS) return result;
   }
-  auto answer = TheSession().CallAndWait({start->context_number, nullptr, 0}, elapsed);
+  auto answer = start->session->CallAndWait({start->context_number, nullptr, 0}, elapsed);
   if (answer.code == CUDA_SUCCESS) *milliseconds = answer.reply.milliseconds;
   return answer.code;
 }

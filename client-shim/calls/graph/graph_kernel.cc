@@ -125,7 +125,7 @@ CUresult Set(uint64_t exec, CUgraphNode node, const Parameters* params) {
   uint32_t context = 0;
   LONGWIRE_TRY(NumberOf(*params, &context));
   LONGWIRE_TRY(Pack(HandleOf(*params), *params, storage, &set.kernel));
-  return TheSession().CallAndWait({context, nullptr, 0}, set, set.EncodedBytes()).code;
+  return Ask(context, set).code;
 }
 
 template <class Parameters>
@@ -139,7 +139,7 @@ CUresult Get(CUgraphNode node, Parameters* params) {
   if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
   calls::lwGraphKernel ask;
   ask.node = ToWire(node);
-  auto answer = TheSession().CallAndWait({CurrentNumber(), nullptr, 0}, ask);
+  auto answer = Ask(CurrentNumber(), ask);
   if (answer.code != CUDA_SUCCESS) return answer.code;
   const calls::KernelNode& kernel = answer.reply.kernel;
   Function* function = FunctionByNumber(kernel.function);

@@ -129,7 +129,7 @@ CUresult cuGraphAddMemAllocNode(CUgraphNode* phGraphNode, CUgraph hGraph,
   auto answer = Ask(context->number.load(), add);
   if (answer.code != CUDA_SUCCESS) return answer.code;
   if (!NotePlaced(answer.reply.address, nodeParams->bytesize)) {
-    return TheSession().Distrust("allocated in the program's memory");
+    return context->session->Distrust("allocated in the program's memory");
   }
   nodeParams->dptr = answer.reply.address;
   AddGraphMemory(nodeParams->dptr, nodeParams->bytesize, context);
