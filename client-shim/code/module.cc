@@ -1,6 +1,7 @@
 #include "client-shim/code/module.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstring>
 #include <map>
@@ -45,7 +46,9 @@ struct KnownGlobal {
 };
 struct KnownGlobals {
   base::Mutex mutex{base::ranks::kGlobals};
-  std::map<uint64_t, KnownGlobal> by_address LONGWIRE_GUARDED_BY(mutex);
+  // Of each server: their drivers may put different ones at the same address.
+  std::array<std::map<uint64_t, KnownGlobal>, wire::kMaxServers> by_address
+      LONGWIRE_GUARDED_BY(mutex);
 };
 
 KnownGlobals& Globals() {
@@ -56,7 +59,8 @@ KnownGlobals& Globals() {
 // The handles of functions by the worker's numbers.
 struct Numbers {
   base::Mutex mutex{base::ranks::kFunctionNumbers};
-  std::unordered_map<uint64_t, CUfunction> handles LONGWIRE_GUARDED_BY(mutex);
+  std::map<std::pair<const ClientSession*, uint64_t>, CUfunction> handles
+      LONGWIRE_GUARDED_BY(mutex);
 };
 
 Numbers& FunctionNumbers() {
@@ -79,38 +83,64 @@ bool LaidOut(const calls::Function& described, Function* function) {
 }
 
 // The attributes that came with the load.
-void KeepAttributes(const Module& module, const calls::Function& described, Function* function) {
+void KeepAttributes(const ClientSession& session, const Module& module,
+                    const calls::Function& described, Function* function) {
   base::MutexLock lock(function->mutex);
   for (const calls::FunctionAttributes& known : described.attributes) {
-    int device = module.is_library ? DeviceByServerOrdinal(*module.session, known.device) : -1;
+    int device = module.is_library ? DeviceByServerOrdinal(session, known.device) : -1;
     if (device >= 0 || !module.is_library) function->attributes[device] = known;
   }
 }
 
-CUresult AddFunction(Module* module, const calls::Function& described) {
+// Whether a function is what another server has loaded under its name. An image may hold code for
+// several kinds of devices.
+bool IsAlike(const Function& function, const calls::Function& described) {
+  const auto same = [&](size_t i) {
+    const Parameter& known = function.parameters[i];
+    return known.offset == described.offset[i] && known.size == described.size[i];
+  };
+  const size_t count = std::min(described.offset.size(), described.size.size());
+  bool alike = count == function.parameters.size();
+  for (size_t i = 0; alike && i < count; ++i) alike = same(i);
+  return alike;
+}
+
+void NoteNumber(ClientSession& session, uint64_t number, Function* function) {
+  function->numbers[session.server()] = number;
+  Numbers& numbers = FunctionNumbers();
+  base::MutexLock lock(numbers.mutex);
+  numbers.handles[{&session, number}] = function->handle;
+}
+
+CUresult AddFunction(ClientSession& session, Module* module, const calls::Function& described) {
+  auto known = module->functions.find(std::string(described.name));
+  if (known != module->functions.end() && &session != module->session) {
+    if (!IsAlike(*known->second, described)) return CUDA_ERROR_NO_BINARY_FOR_GPU;
+    KeepAttributes(session, *module, described, known->second);
+    NoteNumber(session, described.function, known->second);
+    return CUDA_SUCCESS;
+  }
   Function* function = Functions().New();
   if (function == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   if (!LaidOut(described, function)) {
     Functions().Recycle(function);
     return CUDA_ERROR_UNKNOWN;  // the server describes what no kernel has
   }
-  function->number = described.function;
   function->name = std::string(described.name);
-  KeepAttributes(*module, described, function);
+  KeepAttributes(session, *module, described, function);
   function->module = module;
   function->handle = reinterpret_cast<CUfunction>(Functions().Publish(function));
   module->functions[function->name] = function;
   module->in_order.push_back(function);
-  Numbers& numbers = FunctionNumbers();
-  base::MutexLock lock(numbers.mutex);
-  numbers.handles[function->number] = function->handle;
+  NoteNumber(session, described.function, function);
   return CUDA_SUCCESS;
 }
 
-CUresult AddFunctions(Module* module, std::span<const calls::Function> described) {
+CUresult AddFunctions(ClientSession& session, Module* module,
+                      std::span<const calls::Function> described) {
   CUresult result = CUDA_SUCCESS;
   for (size_t i = 0; result == CUDA_SUCCESS && i < described.size(); ++i) {
-    result = AddFunction(module, described[i]);
+    result = AddFunction(session, module, described[i]);
   }
   return result;
 }
@@ -129,25 +159,25 @@ CUresult AddFurtherFunctions(const Where& where, Module* module, uint64_t known,
     if (answer.code != CUDA_SUCCESS) return answer.code;
     if (answer.reply.function.empty()) return CUDA_ERROR_UNKNOWN;
     known += answer.reply.function.size();
-    LONGWIRE_TRY(AddFunctions(module, answer.reply.function));
+    LONGWIRE_TRY(AddFunctions(*where.session, module, answer.reply.function));
   }
   return CUDA_SUCCESS;
 }
 
 // The device whose attributes of the functions shall come with the load, as the worker counts: the
 // one where they will be launched, as far as that is known. -1: none.
-int AttributesDevice(const Module& module) {
+int AttributesDevice(const ClientSession& session, const Module& module) {
   if (wire::IsSwitchedOff("attributes-with-load")) return -1;
   Context* context = module.context;
   if (context == nullptr && RequireContext(&context) != CUDA_SUCCESS) context = nullptr;
   const Device* device = FindDevice(context == nullptr ? 0 : context->device);
-  return device == nullptr ? -1 : device->server_ordinal;
+  return device == nullptr || device->session != &session ? -1 : device->server_ordinal;
 }
 
-void SubmitUnload(const Module& module, uint64_t id) {
+void SubmitUnload(const Where& where, uint64_t id) {
   calls::lwModuleUnload unload;
   unload.library = id;
-  module.session->Submit({module.context_number, nullptr, 0}, unload);
+  where.session->Submit(where, unload);
 }
 
 // Options as they were given: an answer overwrites some of their values.
@@ -162,6 +192,12 @@ struct GivenOptions {
 
 enum class Holds { kImage, kParts };
 
+// What a server has loaded of an image.
+struct Fitting {
+  Holds holds = Holds::kImage;
+  std::vector<std::byte> parts;  // one after the other
+};
+
 CUresult SendAndLoad(const Where& where, Module* module, std::span<const std::byte> image,
                      Holds holds, const GivenOptions& options) {
   ClientSession& session = *where.session;
@@ -169,7 +205,7 @@ CUresult SendAndLoad(const Where& where, Module* module, std::span<const std::by
   load.library = module->id;
   load.as_library = module->is_library;
   load.parts = holds == Holds::kParts;
-  load.attributes_device = AttributesDevice(*module);
+  load.attributes_device = AttributesDevice(session, *module);
   load.option = options.option;
   load.option_value = options.value;
   ImageUpload upload(session, image, session.counts().images);
@@ -182,13 +218,13 @@ CUresult SendAndLoad(const Where& where, Module* module, std::span<const std::by
   upload.Answered(answer.reply.knowledge);
   options.outputs.Deliver(answer.reply);
   if (answer.code != CUDA_SUCCESS) return answer.code;
-  LONGWIRE_TRY(AddFunctions(module, answer.reply.function));
+  LONGWIRE_TRY(AddFunctions(*where.session, module, answer.reply.function));
   return AddFurtherFunctions(where, module, answer.reply.function.size(), answer.reply.functions);
 }
 
 // The container, or else the parts, which the server links: one after the other in one image.
 CUresult SendWhatFits(const Where& where, Module* module, const Image& image,
-                      const GivenOptions& options) {
+                      const GivenOptions& options, Fitting* fitting) {
   CUresult result = CUDA_ERROR_NO_BINARY_FOR_GPU;
   uint64_t nothing_in_it = 0;  // the container's number, if it loaded but has no function
   if (!image.bytes.empty()) {
@@ -199,18 +235,62 @@ CUresult SendWhatFits(const Where& where, Module* module, const Image& image,
     if (image.parts.empty()) return result;
     if (loaded) nothing_in_it = module->id;
   }
-  std::vector<std::byte> parts;
+  std::vector<std::byte>& parts = fitting->parts;
   for (std::span<const std::byte> part : image.parts) {
     if (parts.size() + part.size() > wire::kMaxImageBytes) return CUDA_ERROR_INVALID_IMAGE;
     parts.insert(parts.end(), part.begin(), part.end());
   }
   module->id = where.session->NewId();
   result = SendAndLoad(where, module, parts, Holds::kParts, options);
+  fitting->holds = Holds::kParts;
   if (nothing_in_it == 0) return result;
   if (result == CUDA_SUCCESS) {
-    SubmitUnload(*module, nothing_in_it);
+    SubmitUnload(where, nothing_in_it);
   } else {
+    fitting->holds = Holds::kImage;
     module->id = nothing_in_it;  // what holds data only is good without its parts
+  }
+  return CUDA_SUCCESS;
+}
+
+// Unloads it from the first `servers` ones, a context's module from its own.
+void UnloadFrom(const Module& module, size_t servers) {
+  if (!module.is_library) {
+    return SubmitUnload({module.context_number, nullptr, 0, module.session}, module.id);
+  }
+  for (size_t i = 0; i < servers; ++i) {
+    SubmitUnload({0, nullptr, 0, Sessions()[i]}, module.id);
+  }
+}
+
+// Forgets the functions, which nobody uses.
+void DropFunctions(const Module& module) {
+  {
+    Numbers& numbers = FunctionNumbers();
+    base::MutexLock lock(numbers.mutex);
+    for (const Function* function : module.in_order) {
+      for (const ClientSession* session : Sessions()) {
+        numbers.handles.erase({session, function->NumberAt(*session)});
+      }
+    }
+  }
+  for (Function* function : module.in_order) {
+    if (Functions().Retire(function)) Functions().Recycle(function);
+  }
+}
+
+// A library is loaded by all servers at once, as any context may launch its functions.
+CUresult LoadAtOthers(Module* module, const Image& image, const GivenOptions& options,
+                      const Fitting& fitting) {
+  for (size_t i = 1; i < Sessions().size(); ++i) {
+    const Where where = {0, nullptr, 0, Sessions()[i]};
+    const bool whole = fitting.holds == Holds::kImage;
+    CUresult result = SendAndLoad(where, module, whole ? image.bytes : std::span(fitting.parts),
+                                  fitting.holds, options);
+    if (result == CUDA_SUCCESS) continue;
+    UnloadFrom(*module, i);
+    DropFunctions(*module);
+    return result;
   }
   return CUDA_SUCCESS;
 }
@@ -229,7 +309,11 @@ CUresult Load(const Where& where, const void* image, const JitOptions& options, 
   module->session = where.session;
   module->context = context;
   module->context_number = where.context;
-  CUresult result = SendWhatFits(where, module, measured, given);
+  Fitting fitting;
+  CUresult result = SendWhatFits(where, module, measured, given, &fitting);
+  if (result == CUDA_SUCCESS && as_library) {
+    result = LoadAtOthers(module, measured, given, fitting);
+  }
   if (result != CUDA_SUCCESS) {
     Modules().Recycle(module);
     return result;
@@ -252,11 +336,13 @@ std::vector<uint64_t> ForgetGlobals(uint64_t module) {
   std::vector<uint64_t> gone;
   KnownGlobals& globals = Globals();
   base::MutexLock lock(globals.mutex);
-  std::erase_if(globals.by_address, [&](const auto& entry) {
-    if (entry.second.module != module) return false;
-    gone.push_back(entry.first);
-    return true;
-  });
+  for (auto& of_server : globals.by_address) {
+    std::erase_if(of_server, [&](const auto& entry) {
+      if (entry.second.module != module) return false;
+      gone.push_back(entry.first);
+      return true;
+    });
+  }
   return gone;
 }
 
@@ -269,10 +355,10 @@ Where WhereToAsk(const Context* context, int device) {
 
 }  // namespace
 
-Function* FunctionByNumber(uint64_t number) {
+Function* FunctionByNumber(ClientSession& session, uint64_t number) {
   Numbers& numbers = FunctionNumbers();
   base::MutexLock lock(numbers.mutex);
-  auto found = numbers.handles.find(number);
+  auto found = numbers.handles.find({&session, number});
   return found == numbers.handles.end() ? nullptr : FindFunction(found->second);
 }
 
@@ -315,16 +401,9 @@ CUresult UnloadModule(Module* module) {
     RemoveManagedVariable(global);
     ForgetPlaced(global);
   }
-  SubmitUnload(*module, module->id);
-  {
-    Numbers& numbers = FunctionNumbers();
-    base::MutexLock lock(numbers.mutex);
-    for (Function* function : module->in_order) numbers.handles.erase(function->number);
-  }
+  UnloadFrom(*module, Sessions().size());
   ForgetReferences(module);
-  for (Function* function : module->in_order) {
-    if (Functions().Retire(function)) Functions().Recycle(function);
-  }
+  DropFunctions(*module);
   Modules().Recycle(module);
   return CUDA_SUCCESS;
 }
@@ -343,6 +422,7 @@ Function* FindFunction(CUfunction handle) {
 CUresult GlobalOf(Module* module, const char* name, GlobalKind kind, uint64_t* address,
                   size_t* bytes) {
   Context* context = nullptr;
+  if (kind == GlobalKind::kManaged) LONGWIRE_TRY(RefuseIfSeveral("a managed variable"));
   CUresult result = RequireHealthyContext(&context);
   if (result == CUDA_ERROR_INVALID_CONTEXT && kind == GlobalKind::kManaged) {
     // Asked for before there is a context: the variable lies on the first device.
@@ -361,10 +441,12 @@ CUresult GlobalOf(Module* module, const char* name, GlobalKind kind, uint64_t* a
     ask.library = module->id;
     ask.name = name;
     ask.managed = managed;
-    auto answer = context->session->CallAndWait({number, nullptr, 0}, ask);
+    ClientSession& session = module->is_library ? *context->session : *module->session;
+    auto answer = session.CallAndWait({number, nullptr, 0}, ask);
     if (answer.code != CUDA_SUCCESS) return answer.code;
-    LONGWIRE_TRY(CheckGlobal(*context->session, kind, answer.reply));
+    LONGWIRE_TRY(CheckGlobal(session, kind, answer.reply));
     if (answer.reply.managed) {
+      LONGWIRE_TRY(RefuseIfSeveral("a managed variable"));
       result =
           AddManagedVariable(context, answer.reply.address, answer.reply.bytes, module->is_library);
       if (result != CUDA_SUCCESS) return result;
@@ -372,7 +454,8 @@ CUresult GlobalOf(Module* module, const char* name, GlobalKind kind, uint64_t* a
     {
       KnownGlobals& globals = Globals();
       base::MutexLock known_lock(globals.mutex);
-      globals.by_address[answer.reply.address] = {answer.reply.bytes, context, module->id};
+      globals.by_address[session.server()][answer.reply.address] = {answer.reply.bytes, context,
+                                                                    module->id};
     }
     lock.Lock();
     known = module->globals.insert({key, {answer.reply.address, answer.reply.bytes}}).first;
@@ -383,14 +466,21 @@ CUresult GlobalOf(Module* module, const char* name, GlobalKind kind, uint64_t* a
 }
 
 bool FindGlobal(uint64_t address, uint64_t* start, uint64_t* bytes, Context** context) {
+  // The current context's server first.
+  const Context* current = AreSeveral() ? FindContext(nullptr) : nullptr;
+  const size_t own = current == nullptr ? 0 : current->session->server();
   KnownGlobals& globals = Globals();
   base::MutexLock lock(globals.mutex);
-  auto found = Holding(globals.by_address, address);
-  if (found == globals.by_address.end()) return false;
-  *start = found->first;
-  *bytes = found->second.bytes;
-  *context = found->second.context;
-  return true;
+  for (size_t i = 0; i < Sessions().size(); ++i) {
+    auto& of_server = globals.by_address[(own + i) % Sessions().size()];
+    auto found = Holding(of_server, address);
+    if (found == of_server.end()) continue;
+    *start = found->first;
+    *bytes = found->second.bytes;
+    *context = found->second.context;
+    return true;
+  }
+  return false;
 }
 
 CUresult FunctionAttribute(Function* function, int attribute, int device, int* value) {
@@ -402,9 +492,9 @@ CUresult FunctionAttribute(Function* function, int attribute, int device, int* v
     CUresult result = RequireHealthyContext(&context);
     if (result != CUDA_SUCCESS && device < 0) return result;
     calls::lwFunctionAttributes ask;
-    ask.function = function->number;
-    ask.device = device < 0 ? -1 : FindDevice(device)->server_ordinal;
     const Where where = WhereToAsk(context, device);
+    ask.function = function->NumberAt(*where.session);
+    ask.device = device < 0 ? -1 : FindDevice(device)->server_ordinal;
     auto answer = where.session->CallAndWait(where, ask);
     if (answer.code != CUDA_SUCCESS) return answer.code;
     lock.Lock();
@@ -461,11 +551,11 @@ CUresult SetFunctionAttribute(Function* function, int attribute, int value, int 
   CUresult result = RequireHealthyContext(&context);
   if (result != CUDA_SUCCESS && device < 0) return result;
   calls::lwFunctionSetAttribute set;
-  set.function = function->number;
+  const Where where = WhereToAsk(context, device);
+  set.function = function->NumberAt(*where.session);
   set.attribute = attribute;
   set.value = value;
   set.device = device < 0 ? -1 : FindDevice(device)->server_ordinal;
-  const Where where = WhereToAsk(context, device);
   where.session->Submit(where, set);
   base::MutexLock lock(function->mutex);
   for (auto& [known_device, all] : function->attributes) {

@@ -41,7 +41,8 @@ CUresult CreateInWorker(Context* context, uint32_t number) {
   return context->session->CallAndWait({number, nullptr, 0}, create).code;
 }
 
-// Without green contexts, which are parts of these.
+}  // namespace
+
 std::vector<Context*> LiveContexts() {
   Registry& registry = TheRegistry();
   base::MutexLock lock(registry.mutex);
@@ -51,8 +52,6 @@ std::vector<Context*> LiveContexts() {
   }
   return contexts;
 }
-
-}  // namespace
 
 uint32_t NewContextNumber(Context* context) {
   Registry& registry = TheRegistry();
@@ -173,8 +172,10 @@ CUresult EndContext(Context* context) {
   // A remaining context takes over what outlives contexts. If that fails, which is reported, the
   // next new context takes it over.
   std::vector<Context*> left = LiveContexts();
+  std::erase_if(left, [&](const Context* one) { return one->session != context->session; });
   if (!left.empty()) parts.made(left.front());
-  return ClientSession::over() != CUDA_SUCCESS ? ClientSession::over() : result;
+  const CUresult ended = context->session->ended();
+  return ended != CUDA_SUCCESS ? ended : result;
 }
 
 Context* FindContext(CUcontext handle) {

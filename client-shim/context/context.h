@@ -100,6 +100,9 @@ CUresult TakeError(Context* context);
 // the current context.
 Context* FindContext(CUcontext handle);
 
+// All that are active, without green contexts, which are parts of these.
+std::vector<Context*> LiveContexts();
+
 // By the number on the wire, for errors that come back. Of a green context's number: its home.
 // nullptr if the context has ended.
 Context* ContextByNumber(uint32_t number);

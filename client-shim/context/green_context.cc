@@ -94,7 +94,7 @@ CUresult EndGreenContext(Context* green) {
   CUresult result = green->session->CallAndWait({number, nullptr, 0}, destroy).code;
   if (Stream* legacy = green->legacy.exchange(nullptr)) DestroyStream(legacy);
   ForgetContextNumber(number);
-  if (ClientSession::over() != CUDA_SUCCESS) return ClientSession::over();
+  if (green->session->ended() != CUDA_SUCCESS) return green->session->ended();
   return result == CUDA_SUCCESS ? waited : result;
 }
 

@@ -20,8 +20,8 @@ struct Device {
   std::vector<wire::DeviceAttribute> attributes;  // by number; code CUDA_ERROR_INVALID_VALUE: none
 };
 
-// Makes those of the session's devices that `visible` lists the program's devices.
-void InitializeDevices(ClientSession& session, const std::vector<int>& visible);
+// Makes the session's device the program's next one.
+void AddDevice(ClientSession& session, int ordinal);
 
 // nullptr if there is no such device.
 const Device* FindDevice(CUdevice device);

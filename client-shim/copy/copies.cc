@@ -7,6 +7,7 @@
 #include "base/try.h"
 #include "client-shim/connect/options.h"
 #include "client-shim/context/context.h"
+#include "client-shim/copy/across.h"
 #include "client-shim/copy/array_shapes.h"
 #include "client-shim/copy/cached_uploads.h"
 #include "client-shim/copy/remap_copies.h"
@@ -91,18 +92,6 @@ calls::Place WirePlace(const CopySide& side, const Extent& extent) {
   place.pitch = side.pitch;
   place.height = side.height;
   place.width_bytes = extent.width;
-  place.rows = extent.rows;
-  place.slices = extent.slices;
-  return place;
-}
-
-HostPlace HostSide(const CopySide& side, const Extent& extent) {
-  HostPlace place;
-  place.base = reinterpret_cast<std::byte*>(side.address) + side.z * side.pitch * side.height +
-               side.y * side.pitch + side.x_bytes;
-  place.pitch = side.pitch;
-  place.slice_pitch = side.pitch * side.height;
-  place.width = extent.width;
   place.rows = extent.rows;
   place.slices = extent.slices;
   return place;
@@ -394,6 +383,18 @@ CUresult ResolveSides(const Extent& extent, CopySide* destination, CopySide* sou
 
 }  // namespace
 
+HostPlace HostSide(const CopySide& side, const Extent& extent) {
+  HostPlace place;
+  place.base = reinterpret_cast<std::byte*>(side.address) + side.z * side.pitch * side.height +
+               side.y * side.pitch + side.x_bytes;
+  place.pitch = side.pitch;
+  place.slice_pitch = side.pitch * side.height;
+  place.width = extent.width;
+  place.rows = extent.rows;
+  place.slices = extent.slices;
+  return place;
+}
+
 bool IsProgramMemory(uint64_t address) {
   if (uint64_t device_address = 0; FindMirror(address, &device_address)) return false;
   return IsKnownHost(address) || !IsDeviceAddress(address);
@@ -441,6 +442,9 @@ CUresult Copy(const CopySide& destination_side, const CopySide& source_side, con
     LONGWIRE_TRY(CheckReach(*side, stream, peers));
   }
   using Kind = CopySide::Kind;
+  if (IsAcross(stream, destination, source)) {
+    return CopyAcross(stream, destination, source, extent, waits, peers);
+  }
   if (source.kind == Kind::kHost && destination.kind == Kind::kHost) {
     return CopyInHost(stream, destination, source, extent);
   }

@@ -101,7 +101,8 @@ void Forget(const std::shared_ptr<RemapCopy>& remap) {
 bool MayDefer(const Stream* stream, const Where& where, const calls::lwCopyDevice& copy,
               RemapCopy* remap) {
   static const bool never = wire::IsSwitchedOff("remap");
-  if (never || where.flags != 0 || stream->context->captures.load() != 0 || AnyMirrors()) {
+  if (never || AreSeveral() || where.flags != 0 || stream->context->captures.load() != 0 ||
+      AnyMirrors()) {
     return false;
   }
   if (!IsGrowth(copy, remap) || !IsOwn(remap->source) || !IsOwn(remap->target)) return false;

@@ -248,7 +248,7 @@ void Uploads::Watch() {
 // a kernel reads flags in host memory that is shared with the server.
 bool MaySpeculate(ClientSession& session, uint64_t bytes) {
   static const bool off = wire::IsSwitchedOff("speculative-uploads") || IsLocal(ProcessOptions());
-  if (off || MemoryIsShared()) return false;
+  if (off || AreSeveral() || MemoryIsShared()) return false;
   return bytes <= kBytesOfOneCopy && FitsUploadWindow(session, bytes) &&
          TheUploads().HasRoom(bytes);
 }

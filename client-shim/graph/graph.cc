@@ -31,7 +31,8 @@ constexpr uint64_t kExecSpace = static_cast<uint64_t>(HandleKind::kGraphExec) <<
 
 // What an executable's launches do to the program.
 struct ExecFacts {
-  bool writes_program = false;  // its memory, or its functions run
+  ClientSession* session = nullptr;  // of the server that has it
+  bool writes_program = false;       // its memory, or its functions run
   calls::GraphEvents events;
   calls::GraphMemory memory;
   bool frees_at_launch = false;
@@ -110,7 +111,8 @@ CUresult InstantiateGraph(CUgraph graph, uint64_t flags, CUgraphExec* exec,
   uint64_t handle = kExecSpace + instantiate.exec * 16;
   Graphs& tables = TheGraphs();
   base::MutexLock lock(tables.mutex);
-  tables.execs[handle] = {answer.reply.writes_program, answer.reply.events, answer.reply.memory,
+  tables.execs[handle] = {context->session, answer.reply.writes_program, answer.reply.events,
+                          answer.reply.memory,
                           (flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0};
   *exec = reinterpret_cast<CUgraphExec>(handle);
   return CUDA_SUCCESS;
@@ -142,7 +144,7 @@ ExecFacts FactsOf(CUgraphExec exec) {
   Graphs& tables = TheGraphs();
   base::MutexLock lock(tables.mutex);
   auto found = tables.execs.find(Value(exec));
-  return found == tables.execs.end() ? ExecFacts{true, {}, {}, false} : found->second;
+  return found == tables.execs.end() ? ExecFacts{nullptr, true, {}, {}, false} : found->second;
 }
 
 }  // namespace
@@ -154,6 +156,9 @@ CUresult LaunchGraph(CUgraphExec exec, Stream* stream) {
   LONGWIRE_TRY(RefuseWhileCapturing(stream));
   LONGWIRE_TRY(OpenWhere(stream, &where));
   ExecFacts facts = FactsOf(exec);
+  if (facts.session != nullptr && facts.session != where.session) {
+    return RefuseIfSeveral("a graph's launch in a stream of another server");
+  }
   LONGWIRE_TRY(TakeGraphMemory(facts.memory, facts.frees_at_launch));
   const bool writes = where.flags == 0 && facts.writes_program;
   if (writes) {

@@ -68,6 +68,7 @@ bool CanBeCaptured(const Pool* pool, const Stream* stream) {
 }
 
 CUresult AllocateInGraph(const Where& where, Stream* stream, uint64_t bytes, uint64_t* address) {
+  LONGWIRE_TRY(RefuseIfSeveral("memory of a graph"));
   calls::lwAllocAsync call;
   call.bytes = bytes;
   auto answer = where.session->CallAndWait(where, call);

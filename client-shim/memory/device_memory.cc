@@ -186,7 +186,7 @@ CUresult DeviceMemory::Answered(FunctionRef<int()> ask) {
     } else {
       WaitForDevice();
     }
-    if (ClientSession::over() != CUDA_SUCCESS) return ClientSession::over();
+    if (session_.ended() != CUDA_SUCCESS) return session_.ended();
   }
 }
 

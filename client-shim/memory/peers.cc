@@ -92,12 +92,20 @@ void DropPeers(Context* context) {
   }
 }
 
+CUresult CanAccessPeer(int* can, int accessor, int owner) {
+  const Device *one = FindDevice(accessor), *other = FindDevice(owner);
+  *can = 0;
+  if (one == nullptr || other == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+  if (one->session != other->session) return CUDA_SUCCESS;
+  return forward::cuDeviceCanAccessPeer(can, accessor, owner);
+}
+
 std::vector<int> LetPeersReach(int owner, uint64_t address, uint64_t bytes) {
   std::vector<int> accessors = {owner};
   for (int device = 0; FindDevice(device) != nullptr; ++device) {
     int can = 0;
     if (device == owner) continue;
-    if (forward::cuDeviceCanAccessPeer(&can, device, owner) != CUDA_SUCCESS || can == 0) continue;
+    if (CanAccessPeer(&can, device, owner) != CUDA_SUCCESS || can == 0) continue;
     const Device* found = FindDevice(device);
     SubmitAccess(*found->session, address, bytes, found->server_ordinal, true);
     accessors.push_back(device);

@@ -16,6 +16,7 @@
 #include "client-shim/context/properties.h"
 #include "client-shim/memory/device_memory.h"
 #include "client-shim/memory/device_ranges.h"
+#include "client-shim/memory/peers.h"
 #include "client-shim/memory/sharing.h"
 #include "client-shim/session/session.h"
 #include "client-shim/support/holding.h"
@@ -139,7 +140,7 @@ CUresult CheckPeers(std::set<int> owners, int device) {
   owners.erase(device);
   for (int owner : owners) {
     int can = 0;
-    LONGWIRE_TRY(forward::cuDeviceCanAccessPeer(&can, device, owner));
+    LONGWIRE_TRY(CanAccessPeer(&can, device, owner));
     if (can == 0) return CUDA_ERROR_INVALID_DEVICE;
   }
   return CUDA_SUCCESS;
@@ -321,6 +322,10 @@ CUresult MapPhysical(uint64_t address, uint64_t bytes, uint64_t handle) {
   std::shared_ptr<Physical> physical;
   LONGWIRE_TRY(CheckMapping(mappings, lock, address, bytes, handle, &physical));
   lock.Unlock();
+  int window = DeviceOfAddress(address);
+  if (window >= 0 && FindDevice(window)->session != FindDevice(physical->device)->session) {
+    return RefuseIfSeveral("memory of one server at an address reserved for another");
+  }
   Context* context = PrimaryContext(physical->device);
   LONGWIRE_TRY(ActivatePrimary(context));
   lock.Lock();

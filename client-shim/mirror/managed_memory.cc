@@ -118,6 +118,7 @@ CUresult AllocateManaged(uint64_t bytes, unsigned flags, uint64_t* address) {
 }
 
 CUresult AllocateManagedIn(Context* context, uint64_t bytes, uint64_t* address) {
+  LONGWIRE_TRY(RefuseIfSeveral("managed memory"));
   LONGWIRE_TRY(TakeShared(context, bytes, SharedUse::kManaged, address));
   ManagedRanges& ranges = TheRanges();
   base::MutexLock lock(ranges.mutex);

@@ -191,7 +191,7 @@ bool Lanes::Put(const Job& job, Piece piece) {
   count_of.fetch_add(piece.bytes, std::memory_order_relaxed);
   uint32_t count = static_cast<uint32_t>(lanes_.size());
   uint32_t first = turn_.fetch_add(1, std::memory_order_relaxed);
-  for (uint32_t i = 0; session_.over() == CUDA_SUCCESS; ++i) {
+  for (uint32_t i = 0; session_.ended() == CUDA_SUCCESS; ++i) {
     Lane& lane = *lanes_[(first + i) % count];
     if (PutInto(lane, job, piece, i >= count)) return true;
     if (lane.up_memory.closed()) return false;

@@ -45,8 +45,8 @@
 
 namespace longwire::shim {
 
-// The code with which this process's session ended; 0 while it lives. Waits end when it is set, and
-// afterwards only calls that need no session return success (entry.h).
+// The code with which this process's sessions ended; 0 while one lives. Waits end when it is set,
+// and afterwards only calls that need no session return success (entry.h).
 inline std::atomic<int> session_over{0};
 
 // Called with the stream before a record of work is appended, if something has to be sent before it
@@ -90,6 +90,8 @@ struct SessionParts {
   SocketWatch::Renewal renewal;  // of the socket
   wire::Descriptor segment;  // for pinned memory (pinned_segment.h), if reply.segment_bytes says so
   wire::OpenReply reply;
+  int server = 0;    // its place among the program's servers
+  std::string name;  // of the server, where there are several; else empty
 };
 
 // Counts of uploads that are offered by their digest (image_upload.h).
@@ -232,20 +234,26 @@ class ClientSession {
   void SetLanes(Lanes* lanes) { lanes_ = lanes; }
   static uint64_t NewId() { return next_id_.fetch_add(1, std::memory_order_relaxed); }
 
-  // CUDA_SUCCESS while the session lives; then the error that every call returns.
+  // CUDA_SUCCESS while this session lives; then the error of all that needs it.
+  CUresult ended() const { return static_cast<CUresult>(ended_.load(std::memory_order_acquire)); }
+  // CUDA_SUCCESS while any session lives; then the error that every call returns.
   static CUresult over() {
     return static_cast<CUresult>(session_over.load(std::memory_order_acquire));
   }
   // The error of a call whose record could not be queued. Unlike over() it is never success: a live
   // session refuses a record that no ring can hold.
-  static CUresult NotQueued() { return over() != CUDA_SUCCESS ? over() : CUDA_ERROR_INVALID_VALUE; }
+  static CUresult NotQueued() {
+    if (over() != CUDA_SUCCESS) return over();
+    return any_ended_.load() ? CUDA_ERROR_LAUNCH_FAILED : CUDA_ERROR_INVALID_VALUE;
+  }
   static CUresult Queued(uint64_t position) {
     return position == kNoPosition ? NotQueued() : CUDA_SUCCESS;
   }
   // The error of a call whose bytes could not be sent. A lane may be closed a moment before the
   // session is.
   static CUresult NotSent() { return over() != CUDA_SUCCESS ? over() : CUDA_ERROR_LAUNCH_FAILED; }
-  // Ends the session for this process and prints the message, once.
+  // Ends the session for this process and prints the message, once. Of several servers the others
+  // go on: the contexts of this one fail.
   void End(CUresult code, const std::string& sentence) LONGWIRE_EXCLUDES(state_mutex_);
   // Sets the function that End calls once. Called before the session starts.
   void CallAtEnd(void (*at_end)()) { at_end_ = at_end; }
@@ -255,6 +263,8 @@ class ClientSession {
   // The same for standard error, which has no buffer: the thread that reads the log may call it.
   void FlushErrorText();
 
+  int server() const { return server_; }
+  const std::string& name() const { return name_; }
   const wire::OpenReply& opened() const { return opened_; }
   SessionCounts& counts() { return counts_; }
   // Bytes sent that the worker has not taken yet. Changed by senders and by whoever reads credits.
@@ -366,6 +376,10 @@ class ClientSession {
   SocketWatch watch_;
   wire::OpenReply opened_;
   SessionCounts counts_;
+  const int server_;
+  const std::string name_;
+  std::atomic<int> ended_{0};
+  static inline std::atomic<bool> any_ended_{false};
   void (*at_end_)() = nullptr;  // written before the session starts
   Lanes* lanes_ = nullptr;
 };
@@ -376,6 +390,11 @@ std::span<ClientSession* const> Sessions();
 ClientSession& TheSession();
 // Adds one, before the process's state says that it is ready.
 void AdoptSession(ClientSession* session);
+// Whether the program has devices of several servers.
+inline bool AreSeveral() { return Sessions().size() > 1; }
+// CUDA_ERROR_NOT_SUPPORTED, and a message, where there are several servers; else CUDA_SUCCESS.
+// `what`: "managed memory".
+CUresult RefuseIfSeveral(const char* what);
 // Prints what the devices of all servers have printed up to now.
 void FlushAllText();
 

@@ -30,12 +30,14 @@ struct HostFunction {
   void* data = nullptr;
   uint32_t context_number = 0;
   bool persistent = false;
+  bool across = false;  // ours, between servers
   bool is_destructor = false;
 };
 
 struct HostFunctions {
   WorkThread thread{"longwire-host"};
   WorkThread look_thread{"longwire-waits"};
+  WorkThread across_thread{"longwire-across"};
   base::Mutex mutex{base::ranks::kHostFunctions};
   std::unordered_map<uint64_t, HostFunction> functions LONGWIRE_GUARDED_BY(mutex);
   uint64_t next LONGWIRE_GUARDED_BY(mutex) = 1;
@@ -132,6 +134,15 @@ uint64_t NewHostFunction(CUhostFn function, void* data, uint32_t context_number,
   return Add(host);
 }
 
+uint64_t NewFunctionAcross(CUhostFn function, void* data, uint32_t context_number) {
+  HostFunction host;
+  host.function = function;
+  host.data = data;
+  host.context_number = context_number;
+  host.across = true;
+  return Add(host);
+}
+
 uint64_t NewHostWait(HostCondition ready, CUhostFn then, void* data, uint32_t context_number) {
   HostFunction host;
   host.ready = ready;
@@ -206,11 +217,13 @@ void FailAllHostFunctions() {
 
 bool RunHostFunction(ClientSession& session, uint64_t ticket) {
   HostFunctions& table = TheHostFunctions();
+  bool across = false;
   {
     base::MutexLock lock(table.mutex);
     auto found = table.functions.find(ticket);
     bool there = found != table.functions.end();
     if (ticket >= table.next) return false;
+    across = there && found->second.across;
     if (there && found->second.persistent && !session.transfers().GraphsWrite()) return false;
     if (there && found->second.ready != nullptr) {
       if (std::ranges::count(table.waiting, ticket) != 0) return false;
@@ -220,7 +233,8 @@ bool RunHostFunction(ClientSession& session, uint64_t ticket) {
       return table.look_thread.Post([&session] { LookForReady(session); });
     }
   }
-  return table.thread.Post([&session, ticket] { Run(session, ticket); });
+  WorkThread& thread = across ? table.across_thread : table.thread;
+  return thread.Post([&session, ticket] { Run(session, ticket); });
 }
 
 }  // namespace longwire::shim

@@ -5,6 +5,7 @@
 #include "base/try.h"
 #include "client-shim/context/context.h"
 #include "client-shim/session/session.h"
+#include "client-shim/stream/across.h"
 #include "client-shim/stream/capture.h"
 #include "client-shim/stream/program_streams.h"
 #include "client-shim/stream/shared_event.h"
@@ -53,6 +54,9 @@ CUresult WaitInGraph(Stream* stream, Event* event, unsigned flags) {
   Where where;
   LONGWIRE_TRY(OpenWhere(stream, &where));
   if (where.flags == 0) return CUDA_ERROR_ILLEGAL_STATE;
+  if (event->session != stream->session) {
+    return RefuseIfSeveral("a graph's wait for another server's event");
+  }
   if (event->shared_words != 0) return WaitShared(stream, event);
   NoteGraphEvent(*event);
   calls::lwStreamWaitEvent wait;
@@ -194,15 +198,24 @@ CUresult RecordEvent(Event* event, Stream* stream, unsigned flags) {
 CUresult WaitEvent(Stream* stream, Event* event, unsigned flags) {
   if ((flags & ~CU_EVENT_WAIT_EXTERNAL) != 0) return CUDA_ERROR_INVALID_VALUE;
   if (flags != 0) return WaitInGraph(stream, event, flags);
-  if (event->shared_words != 0) return WaitShared(stream, event);
+  const bool across = event->session != stream->session;
+  if (event->shared_words != 0) {
+    if (across) return RefuseIfSeveral("a wait for another server's event of several programs");
+    return WaitShared(stream, event);
+  }
   base::MutexLock lock(event->mutex);
   if (event->stream == nullptr) return CUDA_SUCCESS;  // never recorded
+  if (across && event->captured != nullptr) {         // captures do not cross servers
+    Invalidate(event->captured);
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  }
   LONGWIRE_TRY(JoinCapture(stream, event->captured));
   Where where;
   LONGWIRE_TRY(OpenWhere(stream, &where));
   bool over_already = event->captured == nullptr &&
                       event->stream->finished.load(std::memory_order_acquire) >= event->position;
   if (over_already) return CUDA_SUCCESS;
+  if (across) return WaitAcross(stream, where, event->stream, event->position);
   calls::lwStreamWaitEvent wait;
   wait.event = event->id;
   wait.version = event->version;
@@ -219,6 +232,7 @@ CUresult SynchronizeEvent(Event* event) {
 
 CUresult ElapsedTime(Event* start, Event* end, float* milliseconds) {
   LONGWIRE_TRY(CheckTimes({start, end}));
+  if (start->session != end->session) return CUDA_ERROR_INVALID_HANDLE;
   calls::lwEventElapsed elapsed;
   for (auto [event, id, version] : {std::tuple{start, &elapsed.start, &elapsed.start_version},
                                     std::tuple{end, &elapsed.end, &elapsed.end_version}}) {

@@ -38,7 +38,8 @@ void Want(Stream* stream, uint64_t position) {
 }
 
 CUresult ContextError(const Stream* stream) {
-  if (ClientSession::over() != CUDA_SUCCESS) return ClientSession::over();
+  const CUresult ended = stream->session->ended();
+  if (ended != CUDA_SUCCESS) return ended;
   return static_cast<CUresult>(stream->context->sticky.load(std::memory_order_acquire));
 }
 
@@ -218,7 +219,7 @@ CUresult AwaitStream(Stream* stream, uint64_t position) {
       return stream->finished.load(std::memory_order_acquire) >= position ||
              stream->context->sticky.load(std::memory_order_acquire) != 0;
     });
-    if (!done) return ClientSession::over();
+    if (!done) return stream->session->ended();
   }
   return ContextError(stream);
 }

@@ -21,7 +21,7 @@ CUresult Clusters(CUfunction func, const CUlaunchConfig& config, bool potential,
   LONGWIRE_TRY(RequireHealthyContext(&context));
   LONGWIRE_TRY(RequireOwner(&context));
   calls::lwOccupancyClusters ask;
-  ask.function = function->number;
+  ask.function = function->NumberAt(*context->session);
   ask.potential = potential;
   ask.grid_x = config.gridDimX;
   ask.grid_y = config.gridDimY;

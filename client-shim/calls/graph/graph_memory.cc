@@ -124,6 +124,7 @@ CUresult cuGraphAddMemAllocNode(CUgraphNode* phGraphNode, CUgraph hGraph,
     add.alloc.access_device.push_back(device);
     add.alloc.access_flags.push_back(access.flags);
   }
+  LONGWIRE_TRY(RefuseIfSeveral("memory of a graph"));
   Context* context = nullptr;
   LONGWIRE_TRY(RequireHealthyContext(&context));
   auto answer = Ask(context->number.load(), add);
