@@ -25,7 +25,7 @@
 #include "client-shim/session/lanes.h"
 #include "client-shim/session/pinned_segment.h"
 #include "client-shim/session/process_state.h"
-#include "client-shim/stream/callbacks.h"
+#include "client-shim/session/server_failure.h"
 #include "client-shim/support/never_destroyed.h"
 #include "client-shim/support/threads.h"
 #include "client-shim/tracing/recorder.h"
@@ -162,7 +162,7 @@ ClientSession* MakeSession(SessionParts parts) {
   const std::vector<LaneRings> lanes = std::move(parts.lanes);
   auto* session = new ClientSession(std::move(parts));
   session->SetLanes(new Lanes(*session, lanes));
-  session->CallAtEnd(&FailAllHostFunctions);
+  session->CallAtEnd(&FailWithServer);
   return session;
 }
 

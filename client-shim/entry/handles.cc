@@ -71,7 +71,7 @@ void FromWireDevice(int32_t session_device, CUdevice* device) {
   *device = DeviceByServerOrdinal(CurrentSession(), session_device);
 }
 
-CUresult ForwardTo(uint64_t stream, Where* where) {
+CUresult ForwardTo(uint64_t stream, Where* where, CUdevice device) {
   *where = {0, nullptr, 0, &TheSession()};
   if (stream == kNoSuchStream) return CUDA_ERROR_INVALID_HANDLE;
   if (ClientSession::over() != CUDA_SUCCESS) return ClientSession::over();
@@ -79,6 +79,10 @@ CUresult ForwardTo(uint64_t stream, Where* where) {
     Context* context = nullptr;
     LONGWIRE_TRY(RequireHealthyContext(&context));
     *where = WhereOf(context);
+  }
+  const Device* named = FindDevice(device);
+  if (named != nullptr && named->session != where->session) {
+    *where = {0, nullptr, 0, named->session};
   }
   if (stream == 0) return CUDA_SUCCESS;
   Stream* found = nullptr;

@@ -7,6 +7,14 @@
 
 namespace longwire::shim {
 
+void FailWithServer(ClientSession& session, CUresult code, bool last) {
+  if (last) {
+    FailAllHostFunctions();
+  } else {
+    FailContexts(session, code);
+  }
+}
+
 void FailContexts(ClientSession& session, CUresult code) {
   std::vector<uint32_t> failed;
   for (Context* context : LiveContexts()) {

@@ -9,6 +9,9 @@
 
 namespace longwire::shim {
 
+// ClientSession::AtEnd. Of several servers the others go on.
+void FailWithServer(ClientSession& session, CUresult code, bool last);
+
 // Every context of the session fails with this error, for good, as after a fault of a kernel. Its
 // waiting threads see it when they are woken.
 void FailContexts(ClientSession& session, CUresult code);

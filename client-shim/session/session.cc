@@ -9,7 +9,6 @@
 #include "client-shim/connect/options.h"
 #include "client-shim/entry/error_log.h"
 #include "client-shim/session/process_state.h"
-#include "client-shim/session/server_failure.h"
 #include "client-shim/support/never_destroyed.h"
 #include "client-shim/support/threads.h"
 #include "client-shim/tracing/recorder.h"
@@ -218,7 +217,6 @@ void ClientSession::End(CUresult code, const std::string& sentence) {
     special_calls.fetch_add(1);  // for good: every call looks
   }
   Say("%s%s%s", name_.c_str(), name_.empty() ? "" : ": ", sentence.c_str());
-  if (!last) FailContexts(*this, code);
   down_.memory().Close(0);
   up_memory_.Close(0);
   std::vector<PendingReply*> orphans;
@@ -233,7 +231,7 @@ void ClientSession::End(CUresult code, const std::string& sentence) {
     reply->then(code, {});
     delete reply;
   }
-  if (last && at_end_ != nullptr) at_end_();
+  if (at_end_ != nullptr) at_end_(*this, code, last);
   state_changed_.NotifyAll();
   receiver_wake_.NotifyAll();
 }

@@ -255,8 +255,10 @@ class ClientSession {
   // Ends the session for this process and prints the message, once. Of several servers the others
   // go on: the contexts of this one fail.
   void End(CUresult code, const std::string& sentence) LONGWIRE_EXCLUDES(state_mutex_);
-  // Sets the function that End calls once. Called before the session starts.
-  void CallAtEnd(void (*at_end)()) { at_end_ = at_end; }
+  // Sets the function that End calls once; `last`: no other session lives. Called before the
+  // session starts.
+  using AtEnd = void (*)(ClientSession& session, CUresult code, bool last);
+  void CallAtEnd(AtEnd at_end) { at_end_ = at_end; }
 
   // Prints the text that the device has printed up to now.
   void FlushText();
@@ -380,7 +382,7 @@ class ClientSession {
   const std::string name_;
   std::atomic<int> ended_{0};
   static inline std::atomic<bool> any_ended_{false};
-  void (*at_end_)() = nullptr;  // written before the session starts
+  AtEnd at_end_ = nullptr;  // written before the session starts
   Lanes* lanes_ = nullptr;
 };
 

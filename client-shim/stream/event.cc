@@ -5,10 +5,10 @@
 #include "base/try.h"
 #include "client-shim/context/context.h"
 #include "client-shim/session/session.h"
-#include "client-shim/stream/across.h"
 #include "client-shim/stream/capture.h"
 #include "client-shim/stream/program_streams.h"
 #include "client-shim/stream/shared_event.h"
+#include "client-shim/stream/waits_across.h"
 #include "client-shim/support/never_destroyed.h"
 #include "longwire/calls.h"
 

@@ -1,4 +1,4 @@
-#include "client-shim/stream/across.h"
+#include "client-shim/stream/waits_across.h"
 
 #include <memory>
 

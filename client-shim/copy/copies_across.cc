@@ -1,4 +1,4 @@
-#include "client-shim/copy/across.h"
+#include "client-shim/copy/copies_across.h"
 
 #include <algorithm>
 #include <memory>
@@ -9,10 +9,10 @@
 #include "client-shim/memory/pointers.h"
 #include "client-shim/mirror/host_memory.h"
 #include "client-shim/session/server_failure.h"
-#include "client-shim/stream/across.h"
 #include "client-shim/stream/capture.h"
 #include "client-shim/stream/host_writes.h"
 #include "client-shim/stream/program_streams.h"
+#include "client-shim/stream/waits_across.h"
 #include "wire/open.h"
 
 namespace longwire::shim {
