@@ -1,4 +1,4 @@
-"""What a program with devices of two servers is told about them: one line for each answer."""
+"""What a program with devices of two servers learns about them: one line for each answer."""
 import ctypes
 
 cuda = ctypes.CDLL("libcuda.so.1")

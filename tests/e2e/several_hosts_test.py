@@ -89,7 +89,7 @@ class SeveralHostsTest(unittest.TestCase):
                               LONGWIRE_ACROSS=1)
         self.assertIn("only over a network", result.err)
 
-    def test_what_a_program_is_told_about_its_devices(self):
+    def test_what_a_program_learns_about_its_devices(self):
         addresses = f"{self.one.address},{self.other.address}"
         client = pathlib.Path(__file__).with_name("across_client.py")
         result = server.run([self.one.dist / "bin" / "longwire", "run", "--across", "--server",
