@@ -41,7 +41,7 @@ int main(int argc, char** argv) {
   const cudaError_t own = cudaStreamSynchronize(beside);
   if (waits) {
     EXPECT(own == cudaErrorLaunchFailure, "what waited for it gave %d", own);
-    puts("PASS");
+    puts("PASS across_failure");
     return 0;
   }
   EXPECT(own == cudaSuccess, "what did not need it gave %d", own);
@@ -54,6 +54,6 @@ int main(int argc, char** argv) {
   CHECK(cudaSetDevice(1));
   const cudaError_t later = cudaDeviceSynchronize();
   EXPECT(later == cudaErrorLaunchFailure, "a later call gave %d", later);
-  puts("PASS");
+  puts("PASS across_failure");
   return 0;
 }

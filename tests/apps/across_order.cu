@@ -93,6 +93,6 @@ int main(int argc, char** argv) {
   EXPECT(Seen::next == steps && Seen::wrong == 0, "%u of %u steps were out of order",
          Seen::wrong.load(), steps);
   EXPECT(found == wanted, "another value came out");
-  puts("PASS");
+  puts("PASS across_order");
   return 0;
 }

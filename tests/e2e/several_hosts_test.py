@@ -36,13 +36,13 @@ class SeveralHostsTest(unittest.TestCase):
 
     def test_steps_at_random_over_both_keep_their_order(self):
         self.expect_pass("across_order")
-        result = self.across("across_order.static", 150, 7)
+        result = self.across("across_order.static", "150", "7")
         self.assertIsNone(programs.what_is_wrong("across_order", result), self.logs())
 
     def test_steps_at_random_over_three(self):
         with server.Server(software_devices=2) as third:
             servers = (self.one, self.other, third)
-            result = self.across("across_order.static", 150, 3, servers=servers)
+            result = self.across("across_order.static", "150", "3", servers=servers)
         self.assertIsNone(programs.what_is_wrong("across_order", result), self.logs())
 
     def test_a_wait_that_is_passed_too_early_is_found(self):
@@ -53,28 +53,28 @@ class SeveralHostsTest(unittest.TestCase):
     def test_it_works_in_several_ways_of_the_program(self):
         self.expect_pass("two_devices", CUDA_LAUNCH_BLOCKING="1")
 
-    def end_of_the_second(self, how):
-        """The program's result if the second server ends while it works."""
+    def end_of_the_second(self, how, *killed):
+        """What the program says if these of the second server end while it works."""
         with server.Server() as second:
             addresses = f"{self.one.address},{second.address}"
             process = self.one.start("across_failure.static", how, server=addresses,
                                      LONGWIRE_ACROSS=1)
             try:
-                for name in ("longwired", "longwire-warden", "longwire-worker"):
+                for name in killed:
                     for pid in second.processes().get(name, ()):
                         os.kill(pid, signal.SIGKILL)
                 out, err = process.communicate(timeout=100)
             finally:
                 process.kill()
-        self.assertEqual((process.returncode, out), (0, "PASS\n"), err)
+        self.assertEqual((process.returncode, out), (0, "PASS across_failure\n"), err)
         self.assertIn(f"longwire: {second.address}: ", err)
         return err
 
     def test_what_does_not_need_a_server_that_ends_goes_on(self):
-        self.end_of_the_second("alone")
+        self.end_of_the_second("alone", "longwired", "longwire-warden", "longwire-worker")
 
     def test_what_waits_for_a_server_that_ends_fails(self):
-        err = self.end_of_the_second("waiting")
+        err = self.end_of_the_second("waiting", "longwire-worker")
         self.assertIn("which has failed: all contexts of this server fail with it", err)
 
     def test_a_server_that_is_not_there_leaves_no_devices(self):
