@@ -96,6 +96,9 @@ void AddRequirements(CLI::App& command) {
       .add_option_function<std::string>("--memory", keep("LONGWIRE_MEMORY"),
                                         "memory that it needs on each device: 512MiB, 40GiB")
       ->type_name("SIZE");
+  command.add_flag_callback(
+      "--across", [] { setenv("LONGWIRE_ACROSS", "1", 1); },
+      "give the program devices of every server in the list, not of the first that answers");
   auto set_labels = [](const std::vector<std::string>& labels) {
     std::string list;
     for (const std::string& label : labels) list += (list.empty() ? "" : ",") + label;

@@ -68,6 +68,9 @@ wire::OpenRequest MakeRequest(const Options& options, const std::vector<wire::Wi
     if (!value.empty()) request.environment.push_back(name + value);
   }
   if (options.wait.count() != 0) request.environment.emplace_back("LONGWIRE_WAIT=1");
+  if (options.server_number != 0) {
+    request.environment.push_back(wire::kHandleSpace + std::to_string(options.server_number));
+  }
   request.windows = windows;
   request.lanes = options.lanes;
   request.lane_copy_bytes = options.lane_copy_bytes;

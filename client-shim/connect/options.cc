@@ -109,6 +109,8 @@ Options ReadOptions(const char* configuration_path) {
   auto value = [&](const char* key) { return settings.Value(key); };
   Options options;
   options.server = value("LONGWIRE_SERVER");
+  const std::string across = value("LONGWIRE_ACROSS");
+  options.across = !across.empty() && across != "0";
   options.identity = wire::FindIdentityFiles(settings);
   options.link = value("LONGWIRE_LINK");
   options.runtime_directory = value("LONGWIRE_RUNTIME_DIR");

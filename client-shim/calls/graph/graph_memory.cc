@@ -124,12 +124,13 @@ CUresult cuGraphAddMemAllocNode(CUgraphNode* phGraphNode, CUgraph hGraph,
     add.alloc.access_device.push_back(device);
     add.alloc.access_flags.push_back(access.flags);
   }
+  LONGWIRE_TRY(RefuseIfSeveral("memory of a graph"));
   Context* context = nullptr;
   LONGWIRE_TRY(RequireHealthyContext(&context));
   auto answer = Ask(context->number.load(), add);
   if (answer.code != CUDA_SUCCESS) return answer.code;
   if (!NotePlaced(answer.reply.address, nodeParams->bytesize)) {
-    return TheSession().Distrust("allocated in the program's memory");
+    return context->session->Distrust("allocated in the program's memory");
   }
   nodeParams->dptr = answer.reply.address;
   AddGraphMemory(nodeParams->dptr, nodeParams->bytesize, context);
