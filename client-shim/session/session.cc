@@ -275,7 +275,10 @@ std::span<ClientSession* const> Sessions() { return TheSessions(); }
 
 ClientSession& TheSession() { return *TheSessions().front(); }
 
-void AdoptSession(ClientSession* session) { TheSessions().push_back(session); }
+void AdoptSession(ClientSession* session) {
+  TheSessions().push_back(session);
+  are_several = TheSessions().size() > 1;
+}
 
 CUresult RefuseIfSeveral(const char* what) {
   if (!AreSeveral()) return CUDA_SUCCESS;

@@ -393,7 +393,8 @@ ClientSession& TheSession();
 // Adds one, before the process's state says that it is ready.
 void AdoptSession(ClientSession* session);
 // Whether the program has devices of several servers.
-inline bool AreSeveral() { return Sessions().size() > 1; }
+inline bool are_several = false;  // written before cuInit returns
+inline bool AreSeveral() { return are_several; }
 // CUDA_ERROR_NOT_SUPPORTED, and a message, where there are several servers; else CUDA_SUCCESS.
 // `what`: "managed memory".
 CUresult RefuseIfSeveral(const char* what);

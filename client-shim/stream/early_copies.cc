@@ -161,7 +161,11 @@ void NoteLateCopy(Stream* stream, uint64_t position, const std::vector<StreamPoi
 }
 
 CUresult AwaitEarlyCopies(Stream* stream) {
-  for (ClientSession* session : Sessions()) session->AppendDeferred();
+  if (stream != nullptr) {
+    stream->session->AppendDeferred();  // of several servers none defers
+  } else {
+    for (ClientSession* session : Sessions()) session->AppendDeferred();
+  }
   if (stream != nullptr) AskForEnd(stream);
   EarlyCopies& copies = TheEarlyCopies();
   uint64_t noted = copies.noted.load(std::memory_order_acquire);
