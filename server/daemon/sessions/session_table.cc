@@ -14,6 +14,7 @@
 #include "server/daemon/pool/requirements.h"
 #include "server/daemon/sessions/terms.h"
 #include "server/daemon/sessions/warden_check.h"
+#include "server/rules/rules_of.h"
 
 namespace longwire::daemon {
 namespace {
@@ -188,6 +189,7 @@ std::shared_ptr<ServerSession> SessionTable::StartSession(const wire::OpenReques
     // Only programs of this host can share the worker's rings.
     page->segment_bytes() = session->client().local() ? peer.tenant->pinned_memory() : 0;
     session->SetGates(page);
+    GiveRules(*session, *page);
     if (session->MapRings()) {
       MayStayAwake(*session, std::move(page));
       return session;
@@ -230,6 +232,15 @@ std::vector<int32_t> SessionTable::ForecastDevices(const config::Tenant& tenant,
   if (wish.devices == 0) return {};
   return placements_.Forecast(wish.devices, live_.Get()->placement(), stats,
                               scheduling_->BusyDevices(), sentence);
+}
+
+// Before its first call: it may be one that is denied.
+void SessionTable::GiveRules(ServerSession& session, gates::GatePage& page) {
+  const ClientDescription& client = session.client();
+  auto rules = rules::RulesOf(*live_.Get(), client.peer.tenant->name(), client.program);
+  if (rules.rules.empty()) return;
+  page.has_rules() = 1;
+  session.SetRules(message::Pack(rules));
 }
 
 void SessionTable::MayStayAwake(ServerSession& session, std::shared_ptr<gates::GatePage> page) {
@@ -333,6 +344,7 @@ OpenedSession SessionTable::Open(std::span<const std::byte> bytes, wire::Version
   const size_t descriptors = DescriptorsOf(request, peer);
   if (!Admit(peer, descriptors, &refusal)) return Refuse(peer, &request, std::move(refusal));
   OpenedSession opened;
+  const auto before = live_.Get();
   // The worker decides: it chooses the newest of these that it speaks.
   std::vector<std::byte> introduction = wire::Narrowed(bytes, *versions);
   auto session =
@@ -345,6 +357,9 @@ OpenedSession SessionTable::Open(std::span<const std::byte> bytes, wire::Version
     refusal = {transport::kNoDevice, RefusalReason::kNotAllowed, std::move(refusal.sentence)};
     return Refuse(peer, &request, std::move(refusal));
   }
+  // A reload while it was opened did not find it.
+  const auto config = live_.Get();
+  if (config != before) SendRules(*config, *session);
   Describe(*session, &opened.reply);
   opened_.fetch_add(1);
   opening_times_.Add(Clock::now() - begun);
@@ -444,11 +459,21 @@ void SessionTable::SendTerms(const config::Config& config) {
   warden_->SetGrace(config::ResumeGrace(config));
   for (const auto& session : List()) {
     (void)wire::SendMessage(session->ControlSocket().get(), log_terms);
+    SendRules(config, *session);
     const auto awake = AwakeOf(config, session->client().peer.tenant->name());
     for (uint32_t lane = 0; lane < session->lanes(); ++lane) {
       session->lane(lane).SetTerms(config::ResumeGrace(config), config.compression(), awake);
     }
   }
+}
+
+// Also none: those that it has may have been taken away.
+void SessionTable::SendRules(const config::Config& config, const ServerSession& session) {
+  const ClientDescription& client = session.client();
+  const auto rules =
+      message::Pack(rules::RulesOf(config, client.peer.tenant->name(), client.program));
+  if (wire::SendMessage(session.ControlSocket().get(), rules)) return;
+  Log(LogLevel::kWarning, session.subject(), "its worker does not take the rules; it is ending");
 }
 
 void SessionTable::EndAll(const transport::Closed& closed) {
