@@ -1,5 +1,7 @@
 #include "server/rules/pattern.h"
 
+#include "wire/guards.h"
+
 namespace longwire::rules {
 
 bool Matches(std::string_view pattern, std::string_view text) {
@@ -20,7 +22,7 @@ bool Matches(std::string_view pattern, std::string_view text) {
       return false;
     }
   }
-  while (at < pattern.size() && pattern[at] == '*') ++at;
+  while ((at < pattern.size() || wire::kPlantedBug) && pattern[at] == '*') ++at;
   return at == pattern.size();
 }
 
