@@ -1,5 +1,5 @@
 // What rules cost a launch: with rules, the look-up of what was decided for its function and the
-// change of its attributes; without, the look whether there are any. Google Benchmark's table.
+// change of its attributes; without, the question whether there are any. Google Benchmark's table.
 #include <benchmark/benchmark.h>
 
 #include <memory>
@@ -52,7 +52,7 @@ void LaunchByRules(benchmark::State& state) {
 }
 BENCHMARK(LaunchByRules);
 
-// The look at the rules' version for each row of launches, which is all that plain ones pay.
+// The comparison of the rules' version for each row of launches, which is all that plain ones pay.
 void NoRules(benchmark::State& state) {
   SessionRules rules(-1);
   uint32_t version = rules.version();

@@ -14,7 +14,7 @@ namespace longwire::cli {
 namespace {
 
 constexpr void (*kCommands[])(CommandLine&) = {
-    AddRun,  AddDoctor, AddStatus, AddTop,   AddMemory, AddUsage, AddTrace, AddInvite,  AddJoin,
+    AddRun,  AddDoctor, AddStatus, AddTop,   AddMemory, AddUsage, AddTrace,   AddInvite,    AddJoin,
     AddCert, AddConfig, AddRules,  AddAdmin, AddPool,   AddBench, AddVersion, AddCompletion};
 
 constexpr const char* kFooter =

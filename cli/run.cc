@@ -16,7 +16,7 @@
 #include "cli/connect.h"
 #include "cli/program_environment.h"
 #include "cli/program_notice.h"
-#include "cli/restart.h"
+#include "cli/restart/restart.h"
 #include "link/certificates/address.h"
 #include "server/daemon/settings/paths.h"
 #include "wire/duration.h"
@@ -180,7 +180,7 @@ void AddRun(CommandLine& line) {
                   "after a fault of its device or the end of its session by the server, with a "
                   "sentence each time")
       ->type_name("N")
-      ->check(CLI::Range(0u, kMostRestarts));
+      ->check(CLI::Range(0u, kRestartLimit));
   AddProgram(line, command, words.get());
   command.footer(kFooter);
 }

@@ -14,8 +14,7 @@ namespace {
 using rules::kUnset;
 
 std::string SizesText(const uint32_t (&sizes)[3]) {
-  return std::to_string(sizes[0]) + "x" + std::to_string(sizes[1]) + "x" +
-         std::to_string(sizes[2]);
+  return std::to_string(sizes[0]) + "x" + std::to_string(sizes[1]) + "x" + std::to_string(sizes[2]);
 }
 
 std::string LaunchText(const rules::LaunchChange& launch) {

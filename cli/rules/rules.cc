@@ -18,7 +18,8 @@ namespace {
 constexpr const char* kFooter =
     "Without a file it is /etc/longwire/longwired.yaml. What a running longwired uses is the file "
     "that it has read last: longwire admin reload makes it read it again. docs/extending.md has "
-    "examples. The exit status is 0 if nothing is wrong with the file, 1 if something is, 2 if this "
+    "examples. The exit status is 0 if nothing is wrong with the file, 1 if something is, 2 if "
+    "this "
     "command was called wrongly.";
 
 std::string FileOr(const std::string& given) {
@@ -62,7 +63,8 @@ int Explain(const ExplainWish& wish) {
   config::Config config;
   if (!ReadRules(FileOr(wish.file), &config)) return 1;
   if (!wish.question.tenant.empty() && !HasTenant(config, wish.question.tenant)) {
-    std::fprintf(stderr, "longwire rules explain: the file has no tenant '%s'; see tenants: there\n",
+    std::fprintf(stderr,
+                 "longwire rules explain: the file has no tenant '%s'; see tenants: there\n",
                  Printable(wish.question.tenant).c_str());
     return 1;
   }
@@ -81,9 +83,9 @@ void AddRules(CommandLine& line) {
   CLI::App& check = line.Add(&rules, "check", "every mistake in the file, with line and column",
                              [file] { return CheckRules(*file); });
   check.add_option("FILE", *file, "the file");
-  CLI::App& explain = line.Add(&rules, "explain",
-                               "which rules apply to a program of each tenant, and what they do",
-                               [wish] { return Explain(*wish); });
+  CLI::App& explain =
+      line.Add(&rules, "explain", "which rules apply to a program of each tenant, and what they do",
+               [wish] { return Explain(*wish); });
   explain.add_option("PROGRAM", wish->question.program, "the program's path or name")->required();
   explain.add_option("--file", wish->file, "the configuration")->type_name("FILE");
   explain.add_option("--tenant", wish->question.tenant, "only of this tenant")->type_name("NAME");

@@ -37,9 +37,10 @@ void CheckDeny(const Rule& rule, const AddRuleProblem& add) {
     const bool of_kernels = rule.deny(i) == rules::kLaunchKernel;
     const bool of_modules = of_kernels || rule.deny(i) == "cuModuleLoad";
     if ((rule.has_kernel() && !of_kernels) || (rule.has_module() && !of_modules)) {
-      add(key, "rules.deny: a rule with module: can deny cuModuleLoad and cuLaunchKernel, one with "
-               "kernel: cuLaunchKernel; write a rule of its own for " +
-                   Quoted(rule.deny(i)));
+      add(key,
+          "rules.deny: a rule with module: can deny cuModuleLoad and cuLaunchKernel, one with "
+          "kernel: cuLaunchKernel; write a rule of its own for " +
+              Quoted(rule.deny(i)));
     }
   }
 }
@@ -51,8 +52,8 @@ void CheckGrid(const std::string& text, const AddRuleProblem& add) {
   }
   for (int i = 0; i < 3; ++i) {
     if (sizes[i] <= kMaxGrid[i]) continue;
-    return add("launch.grid", "rules.launch.grid: expected at most 2147483647x65535x65535, found " +
-                                  Quoted(text));
+    return add("launch.grid",
+               "rules.launch.grid: expected at most 2147483647x65535x65535, found " + Quoted(text));
   }
 }
 
@@ -104,15 +105,17 @@ void CheckRule(const Rule& rule, const AddRuleProblem& add) {
   const bool compiles =
       jit.has_optimization() || jit.has_target() || jit.has_cache() || jit.has_registers();
   if (compiles && rule.has_kernel()) {
-    add("jit", "rules.jit: expected no kernel: beside it, for a whole module is compiled; name the "
-               "module with module:");
+    add("jit",
+        "rules.jit: expected no kernel: beside it, for a whole module is compiled; name the "
+        "module with module:");
   }
   if (rule.retry().has_back_off() && rule.retry().count() == 0) {
     add("retry", "rules.retry: expected a count of at least 1 beside back_off");
   }
   if (!HasEffect(rule)) {
-    add("", "rules: this rule does nothing; expected launch, jit, deny, validate: true or retry "
-            "with values");
+    add("",
+        "rules: this rule does nothing; expected launch, jit, deny, validate: true or retry "
+        "with values");
   }
 }
 

@@ -15,7 +15,7 @@ using namespace longwire;
 
 namespace {
 
-constexpr size_t kMostCompared = 12;  // letters: the recursion takes a power of them
+constexpr size_t kComparedLetters = 12;  // letters: the recursion takes a power of them
 
 bool PlainlyMatches(std::string_view pattern, std::string_view text) {
   if (pattern.empty()) return text.empty();
@@ -42,7 +42,7 @@ void TryPatterns(std::string_view input) {
   if (middle == std::string_view::npos) return;
   const Exact pattern(input.substr(0, middle)), text(input.substr(middle + 1));
   const bool matches = rules::Matches(pattern.view(), text.view());
-  const bool is_short = pattern.size <= kMostCompared && text.size <= kMostCompared;
+  const bool is_short = pattern.size <= kComparedLetters && text.size <= kComparedLetters;
   if (is_short && matches != PlainlyMatches(pattern.view(), text.view())) std::abort();
   (void)rules::MatchesProgram(pattern.view(), text.view());
   uint32_t sizes[3] = {};

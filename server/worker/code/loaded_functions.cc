@@ -55,7 +55,8 @@ const FunctionRules* LoadedFunctions::RulesFor(uint64_t id) {
 
 void LoadedFunctions::FollowRules() {
   const uint32_t version = uses_.rules.version();
-  if (version == rules_version_) [[likely]] return;
+  if (version == rules_version_) [[likely]]
+    return;
   rules_version_ = version;
   for (const std::shared_ptr<Function>& function : uses_.functions.All()) {
     function->launched_in = 0;

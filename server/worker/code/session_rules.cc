@@ -18,9 +18,9 @@ constexpr size_t kMaxPauses = 4096;
 }  // namespace
 
 std::chrono::milliseconds PauseBefore(const rules::Retry& retry, uint32_t tries) {
-  constexpr uint32_t kMostDoublings = 14;
+  constexpr uint32_t kDoublings = 14;
   std::chrono::milliseconds pause(retry.back_off_milliseconds);
-  return std::min(pause * (1 << std::min(tries, kMostDoublings)), kLongestPause);
+  return std::min(pause * (1 << std::min(tries, kDoublings)), kLongestPause);
 }
 
 void SessionRules::Replace(rules::RuleList list) {

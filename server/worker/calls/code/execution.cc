@@ -99,8 +99,8 @@ static CUresult Launch(CallContext& context, const calls::lwLaunch& call, CUfunc
 }
 
 // Of a function that rules are about.
-static CUresult LaunchByRules(CallContext& context, const calls::lwLaunch& call,
-                              CUfunction handle, const FunctionRules& rules) {
+static CUresult LaunchByRules(CallContext& context, const calls::lwLaunch& call, CUfunction handle,
+                              const FunctionRules& rules) {
   WorkerSession& session = context.session();
   const uint64_t position = context.call().position;
   if (session.rules().PausesNow(position)) return kNotYet;
@@ -120,8 +120,7 @@ static CUresult LaunchByRules(CallContext& context, const calls::lwLaunch& call,
   if (!attributes.Set(call.attributes, call.cooperative != 0)) return CUDA_ERROR_NOT_SUPPORTED;
   for (const CUlaunchAttribute& attribute : rules.attributes) attributes.Set(attribute);
   const bool resizes = decision.change.grid[0] != 0 || decision.change.block[0] != 0;
-  CUresult result =
-      Launch(context, call, handle, attributes, resizes ? &decision.change : nullptr);
+  CUresult result = Launch(context, call, handle, attributes, resizes ? &decision.change : nullptr);
   if (result == CUDA_SUCCESS && decision.retry.count == 0) return result;
   bool again = result != CUDA_SUCCESS && result != kNotYet && !context.capturing() &&
                session.rules().TryAgain(position, decision.retry, result);

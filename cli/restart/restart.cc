@@ -1,4 +1,4 @@
-#include "cli/restart.h"
+#include "cli/restart/restart.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -130,8 +130,7 @@ int RunWithRestarts(const std::string& command, const std::string& program, unsi
                    restarts);
       return status;
     }
-    std::fprintf(stderr, "%s; it is started again (%u of %u)\n", what.c_str(), again + 1,
-                 restarts);
+    std::fprintf(stderr, "%s; it is started again (%u of %u)\n", what.c_str(), again + 1, restarts);
   }
 }
 

@@ -6,7 +6,7 @@
 
 namespace longwire::cli {
 
-inline constexpr unsigned kMostRestarts = 1000;
+inline constexpr unsigned kRestartLimit = 1000;
 
 // Runs the program in a process of its own, by `become`, which does not return unless it cannot be
 // executed (then with the exit status). Again, up to `restarts` times, as long as it ends with
