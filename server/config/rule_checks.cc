@@ -101,14 +101,6 @@ bool HasEffect(const Rule& rule) {
 void CheckRule(const Rule& rule, const AddRuleProblem& add) {
   CheckDeny(rule, add);
   CheckLaunch(rule, add);
-  const JitRule& jit = rule.jit();
-  const bool compiles =
-      jit.has_optimization() || jit.has_target() || jit.has_cache() || jit.has_registers();
-  if (compiles && rule.has_kernel()) {
-    add("jit",
-        "rules.jit: expected no kernel: beside it, for a whole module is compiled; name the "
-        "module with module:");
-  }
   if (rule.retry().has_back_off() && rule.retry().count() == 0) {
     add("retry", "rules.retry: expected a count of at least 1 beside back_off");
   }

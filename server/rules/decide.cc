@@ -52,7 +52,7 @@ LaunchDecision DecideLaunch(std::span<const Rule> rules, std::string_view module
 JitChange DecideJit(std::span<const Rule> rules, std::string_view module) {
   JitChange change;
   for (const Rule& rule : rules) {
-    if (!rule.kernel.empty() || !Fits(rule.module, module)) continue;
+    if (!Fits(rule.module, module)) continue;
     Take(rule.jit.optimization, &change.optimization);
     Take(rule.jit.target, &change.target);
     Take(rule.jit.cache, &change.cache);

@@ -26,6 +26,7 @@ struct LaunchDecision {
 
 LaunchDecision DecideLaunch(std::span<const Rule> rules, std::string_view module,
                             std::string_view kernel);
+// Whatever the rules' kernels: a whole module is compiled.
 JitChange DecideJit(std::span<const Rule> rules, std::string_view module);
 // The name of the rule that denies the call for that module, or for all if `module` is empty.
 std::string DeniedBy(std::span<const Rule> rules, std::string_view call, std::string_view module);

@@ -79,11 +79,9 @@ TEST(Decisions, TheLaterRuleCountsAndOthersStay) {
 
 TEST(Decisions, RulesOfAKernelSayNothingAboutOtherCalls) {
   std::vector<Rule> rules = {OfKernel("a*", 1)};
-  rules[0].jit.registers = 32;
   rules[0].validate = true;
   rules[0].retry = {3, 1};
   rules[0].deny = {"cuLaunchKernel"};
-  EXPECT_EQ(DecideJit(rules, "m"), JitChange());
   EXPECT_FALSE(ValidatesCopies(rules));
   EXPECT_EQ(RetryOfAllocations(rules).count, 0u);
   EXPECT_EQ(DeniedBy(rules, "cuLaunchKernel", ""), "");
