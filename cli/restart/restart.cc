@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <iterator>
 
+#include "base/environment.h"
 #include "base/reason.h"
 #include "cli/text.h"
 
@@ -34,7 +35,7 @@ void PassOn(int signal) {
 class FaultFile {
  public:
   FaultFile() {
-    const char* folder = getenv("TMPDIR");
+    const char* folder = base::Environment("TMPDIR");
     path_ = std::string(folder != nullptr ? folder : "/tmp") + "/longwire-fault-XXXXXX";
     file_ = mkostemp(path_.data(), O_CLOEXEC);
   }

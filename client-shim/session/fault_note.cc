@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "base/environment.h"
+#include "wire/descriptors.h"
 
 namespace longwire::shim {
 namespace {
@@ -25,12 +26,12 @@ void NoteFault(int code, const std::string& text) {
   std::ranges::replace(line, '\n', ' ');
   line += '\n';
   // Made by who set the variable: it is never created here.
-  const int file = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
-  if (file < 0) return;
-  if (write(file, line.data(), line.size()) < 0) {
+  const wire::Descriptor file =
+      wire::OpenFile(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
+  if (!file.valid()) return;
+  if (write(file.get(), line.data(), line.size()) < 0) {
     std::fprintf(stderr, "longwire: the fault cannot be written to %s\n", path);
   }
-  close(file);
 }
 
 }  // namespace longwire::shim

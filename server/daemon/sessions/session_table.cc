@@ -14,7 +14,6 @@
 #include "server/daemon/pool/requirements.h"
 #include "server/daemon/sessions/terms.h"
 #include "server/daemon/sessions/warden_check.h"
-#include "server/rules/rules_of.h"
 
 namespace longwire::daemon {
 namespace {
@@ -232,15 +231,6 @@ std::vector<int32_t> SessionTable::ForecastDevices(const config::Tenant& tenant,
   if (wish.devices == 0) return {};
   return placements_.Forecast(wish.devices, live_.Get()->placement(), stats,
                               scheduling_->BusyDevices(), sentence);
-}
-
-// Before its first call: it may be one that is denied.
-void SessionTable::GiveRules(ServerSession& session, gates::GatePage& page) {
-  const ClientDescription& client = session.client();
-  auto rules = rules::RulesOf(*live_.Get(), client.peer.tenant->name(), client.program);
-  if (rules.rules.empty()) return;
-  page.has_rules() = 1;
-  session.SetRules(message::Pack(rules));
 }
 
 void SessionTable::MayStayAwake(ServerSession& session, std::shared_ptr<gates::GatePage> page) {
@@ -465,15 +455,6 @@ void SessionTable::SendTerms(const config::Config& config) {
       session->lane(lane).SetTerms(config::ResumeGrace(config), config.compression(), awake);
     }
   }
-}
-
-// Also none: those that it has may have been taken away.
-void SessionTable::SendRules(const config::Config& config, const ServerSession& session) {
-  const ClientDescription& client = session.client();
-  const auto rules =
-      message::Pack(rules::RulesOf(config, client.peer.tenant->name(), client.program));
-  if (wire::SendMessage(session.ControlSocket().get(), rules)) return;
-  Log(LogLevel::kWarning, session.subject(), "its worker does not take the rules; it is ending");
 }
 
 void SessionTable::EndAll(const transport::Closed& closed) {

@@ -43,6 +43,15 @@ static std::string NameOfModule(WorkerSession& session, const calls::lwModuleLoa
   return wire::Hexadecimal(digest);
 }
 
+// Whether the module may be loaded, and what the compiler is told.
+static CUresult AskRules(CallContext& context, const std::string& name, rules::JitChange* change) {
+  auto rules = context.session().rules().Get();
+  const std::string rule = rules::DeniedBy(*rules, "cuModuleLoad", name);
+  if (!rule.empty()) return context.Deny(rule, "to load module " + name);
+  *change = rules::DecideJit(*rules, name);
+  return CUDA_SUCCESS;
+}
+
 static CUresult Unload(WorkerSession& session, Library& library) {
   for (uint64_t function : library.functions) session.functions.Take(function);
   {
@@ -82,12 +91,7 @@ CUresult Do_lwModuleLoad(CallContext& context, const calls::lwModuleLoad& call,
   if (!ImageFits(image, call.bytes)) return CUDA_ERROR_INVALID_IMAGE;
   const std::string name = NameOfModule(session, call, image);
   rules::JitChange change;
-  if (session.rules().any()) {
-    auto rules = session.rules().Get();
-    const std::string rule = rules::DeniedBy(*rules, "cuModuleLoad", name);
-    if (!rule.empty()) return context.Deny(rule, "to load module " + name);
-    change = rules::DecideJit(*rules, name);
-  }
+  if (session.rules().any()) LONGWIRE_TRY(AskRules(context, name, &change));
   HostMemory::Share share(session.host_memory(), HostUse::kModules);
   if (!session.host_memory().MayLoad(session.libraries.size()) || !share.Resize(call.bytes)) {
     return CUDA_ERROR_OUT_OF_MEMORY;
