@@ -15,10 +15,11 @@ static int* memory;
 
 static const char* Name(cudaError_t code) { return cudaGetErrorName(code); }
 
-// What the launch, or the wait for it, gave.
+// What the launch, or the wait for it, gave; the runtime keeps it until it is asked for.
 static cudaError_t Wait() {
   const cudaError_t launched = cudaGetLastError();
   const cudaError_t waited = cudaDeviceSynchronize();
+  cudaGetLastError();
   return launched != cudaSuccess ? launched : waited;
 }
 
@@ -43,6 +44,7 @@ static void Upload() {
   int value = 7;
   const cudaError_t copied = cudaMemcpy(memory, &value, sizeof value, cudaMemcpyHostToDevice);
   const cudaError_t waited = cudaDeviceSynchronize();
+  cudaGetLastError();
   std::printf("up %s\n", Name(copied != cudaSuccess ? copied : waited));
 }
 
