@@ -26,8 +26,7 @@ void NoteFault(int code, const std::string& text) {
   std::ranges::replace(line, '\n', ' ');
   line += '\n';
   // Made by who set the variable: it is never created here.
-  const wire::Descriptor file =
-      wire::OpenFile(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
+  const wire::Descriptor file = wire::OpenFile(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
   if (!file.valid()) return;
   if (write(file.get(), line.data(), line.size()) < 0) {
     std::fprintf(stderr, "longwire: the fault cannot be written to %s\n", path);

@@ -43,7 +43,7 @@ static std::string NameOfModule(WorkerSession& session, const calls::lwModuleLoa
   return wire::Hexadecimal(digest);
 }
 
-// Whether the module may be loaded, and what the compiler is told.
+// Whether the module may be loaded, and the options that rules have for the compiler.
 static CUresult AskRules(CallContext& context, const std::string& name, rules::JitChange* change) {
   auto rules = context.session().rules().Get();
   const std::string rule = rules::DeniedBy(*rules, "cuModuleLoad", name);
