@@ -169,6 +169,7 @@ inline constexpr LockRank kImageCache{2500, "worker::ImageCache::mutex_"};
 inline constexpr LockRank kTimelines{2600, "worker::Timelines::mutex_"};
 inline constexpr LockRank kSpans{2605, "worker::Spans::mutex_"};
 inline constexpr LockRank kPrinting{2610, "worker::Printing::mutex_"};
+inline constexpr LockRank kSessionRules{2615, "worker::SessionRules::mutex_"};
 inline constexpr LockRank kGivenResources{2620, "worker::GivenResources::mutex_"};
 inline constexpr LockRank kForeignHandles{2630, "worker::ForeignHandles::mutex_"};
 inline constexpr LockRank kObjectValues{2635, "worker::ObjectValues::mutex_"};

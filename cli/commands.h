@@ -15,6 +15,7 @@ void AddInvite(CommandLine& line);
 void AddJoin(CommandLine& line);
 void AddMemory(CommandLine& line);
 void AddPool(CommandLine& line);
+void AddRules(CommandLine& line);
 void AddRun(CommandLine& line);
 void AddStatus(CommandLine& line);
 void AddTop(CommandLine& line);

@@ -16,6 +16,7 @@
 #include "cli/connect.h"
 #include "cli/program_environment.h"
 #include "cli/program_notice.h"
+#include "cli/restart/restart.h"
 #include "link/certificates/address.h"
 #include "server/daemon/settings/paths.h"
 #include "wire/duration.h"
@@ -115,7 +116,8 @@ void AddRequirements(CLI::App& command) {
 
 }  // namespace
 
-int RunProgram(const std::string& command, const Arguments& words, const std::string& trace) {
+int RunProgram(const std::string& command, const Arguments& words, const std::string& trace,
+               unsigned restarts) {
   if (words.empty()) return Refuse(command, "no program given; see");
   std::string server;
   if (auto status = FindAddress(command, &server)) return *status;
@@ -135,7 +137,8 @@ int RunProgram(const std::string& command, const Arguments& words, const std::st
   if (!notice.empty()) {
     std::fprintf(stderr, "longwire %s: %s%s\n", command.c_str(), kNotice, notice.c_str());
   }
-  return Execute(command, words);
+  if (restarts == 0) return Execute(command, words);
+  return RunWithRestarts(command, words[0], restarts, [&] { return Execute(command, words); });
 }
 
 void AddProgram(CommandLine& line, CLI::App& command, Arguments* words) {
@@ -155,8 +158,9 @@ void AddProgram(CommandLine& line, CLI::App& command, Arguments* words) {
 void AddRun(CommandLine& line) {
   auto words = std::make_shared<Arguments>();
   auto trace = std::make_shared<std::string>();
+  auto restarts = std::make_shared<unsigned>(0);
   CLI::App& command = line.Add(nullptr, "run", "run a program with the CUDA devices of a server",
-                               [=] { return RunProgram("run", *words, *trace); });
+                               [=] { return RunProgram("run", *words, *trace, *restarts); });
   auto take = [trace](const std::string& list) {
     if (auto unknown = UnknownTrace(list)) {
       RefuseValue("--trace names '" + *unknown +
@@ -173,6 +177,13 @@ void AddRun(CommandLine& line) {
           "memory that is allocated or freed, with its size and what the program has in all), "
           "summary (counts of calls and waits when it ends)")
       ->type_name("WHAT");
+  command
+      .add_option("--restart", *restarts,
+                  "start the program again, up to N times, if it ends with another status than 0 "
+                  "after a fault of its device or the end of its session by the server, with a "
+                  "sentence each time")
+      ->type_name("N")
+      ->check(CLI::Range(0u, kRestartLimit));
   AddProgram(line, command, words.get());
   command.footer(kFooter);
 }

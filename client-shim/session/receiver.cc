@@ -7,6 +7,7 @@
 #include "client-shim/entry/error_log.h"
 #include "client-shim/graph/graph.h"
 #include "client-shim/mirror/mirrors.h"
+#include "client-shim/session/fault_note.h"
 #include "client-shim/session/lanes.h"
 #include "client-shim/session/reclaim.h"
 #include "client-shim/session/session.h"
@@ -393,6 +394,7 @@ bool ClientSession::OnError(const wire::DownHeader& header, wire::Reader& reader
   if (reader.View(reader.remaining(), &rest) != wire::WireResult::kOk) return false;
   std::string text(reinterpret_cast<const char*>(rest.data()), rest.size());
   if ((header.flags & wire::kSessionOver) != 0) {
+    NoteFault(header.code, text);
     End(static_cast<CUresult>(header.code == 0 ? CUDA_ERROR_LAUNCH_FAILED : header.code), text);
     return true;
   }
@@ -404,6 +406,7 @@ bool ClientSession::OnError(const wire::DownHeader& header, wire::Reader& reader
   Context* context = ContextByNumber(number);
   if (context == nullptr || header.code == 0) return true;
   bool sticky = (header.flags & wire::kSticky) != 0;
+  if (sticky) NoteFault(header.code, text);
   if (sticky) FlushErrorText();  // a failed assert's text, before the error becomes visible
   {
     base::MutexLock state(state_mutex_);

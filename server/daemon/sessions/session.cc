@@ -76,7 +76,9 @@ bool ServerSession::Introduce(std::span<const std::byte> request,
   base::AssertNoRankedLockHeld();
   std::vector<int> page;
   if (gates_ != nullptr) page = {gates_->memory_descriptor(), gates_->bell_descriptor()};
-  if (!wire::SendMessage(worker_.control.get(), request, page)) {
+  bool taken = wire::SendMessage(worker_.control.get(), request, page);
+  if (taken && !rules_.empty()) taken = wire::SendMessage(worker_.control.get(), rules_);
+  if (!taken) {
     *sentence = "the worker did not take the session";
     return false;
   }

@@ -40,6 +40,8 @@ class ServerSession {
   bool MapRings();
   // The worker obeys the page from its introduction on; without one it is not scheduled.
   void SetGates(std::shared_ptr<gates::GatePage> page) { gates_ = std::move(page); }
+  // A packet for the worker behind the opening; the page says that it comes.
+  void SetRules(std::vector<std::byte> packet) { rules_ = std::move(packet); }
   // Whether the session's thread in this process stays awake between messages. After MapRings.
   void SetAwake(std::shared_ptr<AwakeGrant> grant) { lanes_[0]->SetAwake(std::move(grant)); }
   // Sends the OpenRequest to the worker and waits for its OpenReply, with which the rings of the
@@ -110,6 +112,7 @@ class ServerSession {
   const ClientDescription client_;
   StartedWorker worker_;
   std::shared_ptr<gates::GatePage> gates_;
+  std::vector<std::byte> rules_;  // empty: none
   const Clock::time_point opened_;
   std::vector<std::unique_ptr<Lane>> lanes_;  // constant after Introduce
   wire::Descriptor segment_;                  // likewise; of local clients only

@@ -188,6 +188,7 @@ std::shared_ptr<ServerSession> SessionTable::StartSession(const wire::OpenReques
     // Only programs of this host can share the worker's rings.
     page->segment_bytes() = session->client().local() ? peer.tenant->pinned_memory() : 0;
     session->SetGates(page);
+    GiveRules(*session, *page);
     if (session->MapRings()) {
       MayStayAwake(*session, std::move(page));
       return session;
@@ -333,6 +334,7 @@ OpenedSession SessionTable::Open(std::span<const std::byte> bytes, wire::Version
   const size_t descriptors = DescriptorsOf(request, peer);
   if (!Admit(peer, descriptors, &refusal)) return Refuse(peer, &request, std::move(refusal));
   OpenedSession opened;
+  const auto before = live_.Get();
   // The worker decides: it chooses the newest of these that it speaks.
   std::vector<std::byte> introduction = wire::Narrowed(bytes, *versions);
   auto session =
@@ -345,6 +347,9 @@ OpenedSession SessionTable::Open(std::span<const std::byte> bytes, wire::Version
     refusal = {transport::kNoDevice, RefusalReason::kNotAllowed, std::move(refusal.sentence)};
     return Refuse(peer, &request, std::move(refusal));
   }
+  // A reload while it was opened did not find it.
+  const auto config = live_.Get();
+  if (config != before) SendRules(*config, *session);
   Describe(*session, &opened.reply);
   opened_.fetch_add(1);
   opening_times_.Add(Clock::now() - begun);
@@ -444,6 +449,7 @@ void SessionTable::SendTerms(const config::Config& config) {
   warden_->SetGrace(config::ResumeGrace(config));
   for (const auto& session : List()) {
     (void)wire::SendMessage(session->ControlSocket().get(), log_terms);
+    SendRules(config, *session);
     const auto awake = AwakeOf(config, session->client().peer.tenant->name());
     for (uint32_t lane = 0; lane < session->lanes(); ++lane) {
       session->lane(lane).SetTerms(config::ResumeGrace(config), config.compression(), awake);

@@ -120,6 +120,8 @@ class SessionTable {
   config::LiveConfig::Snapshot config() const { return live_.Get(); }
 
  private:
+  void GiveRules(ServerSession& session, gates::GatePage& page);
+  static void SendRules(const config::Config& config, const ServerSession& session);
   static OpeningRefusal Stopping();
   // What Open does once the peer is counted: a worker that has answered, in the table; nullptr with
   // a refusal.

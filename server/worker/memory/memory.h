@@ -73,6 +73,12 @@ class Memory {
   // The device of the chunk mapped at the address, as the client counts; -1 if there is none.
   int32_t DeviceOf(uint64_t address);
 
+  // For rules that check addresses (mapped_ranges.cc). False if the address lies in a window, but
+  // not in memory nor at its end; or if not all bytes lie in memory. *nearest is then the nearest
+  // mapping, of 0 bytes if there is none. Addresses outside the windows are not judged.
+  bool MayPointAt(uint64_t address, Range* nearest);
+  bool MayAccess(uint64_t address, uint64_t bytes, Range* nearest);
+
  private:
   struct Chunk {
     CUmemGenericAllocationHandle handle = 0;
@@ -94,6 +100,7 @@ class Memory {
   CUresult Import(Chunk* chunk);
   // Releases the driver's handle, if any, of a chunk that is mapped nowhere.
   CUmemGenericAllocationHandle TakeHandle(Chunk* chunk);
+  Range Nearest(uint64_t address) const LONGWIRE_REQUIRES(mutex_);
   bool InWindow(uint64_t address, uint64_t bytes) const;
   bool CoversWholeChunks(uint64_t address, uint64_t bytes) const LONGWIRE_REQUIRES(mutex_);
   // Maps the chunks, one behind the other, at free addresses. Releases the lock during driver

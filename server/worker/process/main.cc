@@ -167,14 +167,31 @@ void ObeyGates(worker::WorkerSession* session, const std::shared_ptr<gates::Gate
 void HearDaemon(worker::WorkerSession& session, wire::Message message) {
   message::LogTerms log;
   gates::HostMemoryTerms terms;
+  rules::RuleList rules;
   if (message::Unpack(message.bytes, &log) == wire::WireResult::kOk) {
     worker::SetLogLimit(log.lines_per_second);
+  } else if (message::Unpack(message.bytes, &rules) == wire::WireResult::kOk) {
+    session.rules().Replace(std::move(rules));
   } else if (message::Unpack(message.bytes, &terms) != wire::WireResult::kOk) {
     session.images().Arrived(std::move(message));
   } else if (message.descriptors.size() == 1) {
     session.host_memory().Join(terms,
                                gates::HostMemoryPage::Map(std::move(message.descriptors[0])));
   }
+}
+
+// Before the first call. Ends the process if they do not come: nothing may run without them.
+void TakeRules(worker::WorkerSession& session, int control,
+               const std::shared_ptr<gates::GatePage>& page) {
+  if (page == nullptr || page->has_rules().load() == 0) return;
+  constexpr std::chrono::seconds kPatience{30};
+  auto packet = wire::ReceiveMessage(control, kPatience);
+  rules::RuleList rules;
+  if (!packet || message::Unpack(packet->bytes, &rules) != wire::WireResult::kOk) {
+    worker::LogLine("the rules that longwired announced did not come: the session is not opened");
+    _exit(1);
+  }
+  session.rules().Replace(std::move(rules));
 }
 
 }  // namespace
@@ -226,6 +243,7 @@ int main(int count, char** words) {
 
   std::shared_ptr<gates::GatePage> page;
   wire::OpenRequest request = WaitForOpen(control, &page);
+  TakeRules(*session, control, page);
   session->transfers().SetLimits(worker::InFlightLimits::Of(page.get()));
   if (request.shares_memory && page != nullptr) {
     session->host_segment().Make(page->segment_bytes().load());

@@ -19,6 +19,7 @@
 #include "server/worker/code/images.h"
 #include "server/worker/code/linker.h"
 #include "server/worker/code/loaded_functions.h"
+#include "server/worker/code/session_rules.h"
 #include "server/worker/completion/completion.h"
 #include "server/worker/completion/events.h"
 #include "server/worker/completion/gates.h"
@@ -125,6 +126,7 @@ class WorkerSession {
   LaunchChains& chains() { return chains_; }
   Spans& spans() { return spans_; }
   LoadedFunctions& loaded_functions() { return loaded_functions_; }
+  SessionRules& rules() { return rules_; }
 
   // First, for what they hold is counted in it.
  private:
@@ -177,6 +179,7 @@ class WorkerSession {
   LaunchSamples samples_;
   Printing printing_;
   LaunchChains chains_;
+  SessionRules rules_;
   LoadedFunctions loaded_functions_;
   Swapping swapping_;
   Completion completion_;

@@ -22,6 +22,7 @@
 namespace longwire::worker {
 
 struct Stream;
+struct FunctionRules;
 
 struct Context {
   uint32_t id = 0;
@@ -196,6 +197,10 @@ struct Function {
   std::map<int32_t, int> most_shared;  // by the client's number of the device
   uint32_t launched_in = 0;            // the context of the last launch
   CUfunction launched = nullptr;       // the handle of the last launch
+  std::string module;                  // the SHA-256 of its image in digits; empty: not known
+  // What rules say about it (code/function_rules.h), by the rules of that version.
+  std::shared_ptr<const FunctionRules> rules;
+  uint32_t rules_version = 0;
 };
 
 }  // namespace longwire::worker
