@@ -96,6 +96,19 @@ void AddRequirements(CLI::App& command) {
       .add_option_function<std::string>("--memory", keep("LONGWIRE_MEMORY"),
                                         "memory that it needs on each device: 512MiB, 40GiB")
       ->type_name("SIZE");
+  auto set_limit = [](const std::string& text) {
+    if (!wire::ParseDuration(text, wire::kLongestWaitSeconds)) {
+      RefuseValue(
+          "--time-limit expects a duration such as 90s, 30m, 2h or 1d, at most 30d, found '" +
+          text + "'");
+    }
+    setenv("LONGWIRE_TIME_LIMIT", text.c_str(), 1);
+  };
+  command
+      .add_option_function<std::string>("--time-limit", set_limit,
+                                        "the server ends the session after so long: 90s, 30m, "
+                                        "2h, 1d; in a pool it may then be placed sooner")
+      ->type_name("DURATION");
   auto set_labels = [](const std::vector<std::string>& labels) {
     std::string list;
     for (const std::string& label : labels) list += (list.empty() ? "" : ",") + label;

@@ -126,6 +126,23 @@ int Server(const Wish& wish) {
   return 0;
 }
 
+// Of a member of etcd: others reach it, and it reaches others.
+int Member(const Wish& wish) {
+  std::vector<std::string> names = Split(wish.name);
+  PemFiles files;
+  auto issue = [&](const Issued& authority, Validity validity, std::string* sentence) {
+    return certificates::IssueServer(authority, names, validity, sentence,
+                                     certificates::ServerUse::kServersAndClients);
+  };
+  int status = Sign(wish, names.front(), issue, &files);
+  if (status != 0) return status;
+  std::printf(
+      "For this member of etcd: --cert-file and --peer-cert-file %s, --key-file and "
+      "--peer-key-file %s, --trusted-ca-file and --peer-trusted-ca-file %s/ca.crt\n",
+      files.certificate.c_str(), files.key.c_str(), wish.folder.c_str());
+  return 0;
+}
+
 int Client(const Wish& wish) {
   PemFiles files;
   auto issue = [&](const Issued& authority, Validity validity, std::string* sentence) {
@@ -220,6 +237,10 @@ void AddCert(CommandLine& line) {
   AddSigned(line, cert, "server",
             "sign a certificate for a server that clients reach by these names",
             "host names or IP addresses, with commas between", Server);
+  AddSigned(line, cert, "etcd",
+            "sign a certificate for a member of etcd, of a pool's own authority: for servers and "
+            "for other members",
+            "the member's host names or IP addresses, with commas between", Member);
   AddSigned(line, cert, "client",
             "sign a certificate for a user; the server's configuration lists NAME at a tenant",
             "the user's identity", Client);

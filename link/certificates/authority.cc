@@ -187,7 +187,7 @@ std::optional<Issued> MakeAuthority(const std::string& name, Validity validity,
 }
 
 std::optional<Issued> IssueServer(const Issued& authority, const std::vector<std::string>& names,
-                                  Validity validity, std::string* sentence) {
+                                  Validity validity, std::string* sentence, ServerUse use) {
   std::string list;
   for (const std::string& name : names) {
     bool address = IsAddress(name);
@@ -202,7 +202,8 @@ std::optional<Issued> IssueServer(const Issued& authority, const std::vector<std
     return std::nullopt;
   }
   Contents request{names.front(), validity, {}};
-  request.extensions = {{NID_ext_key_usage, "serverAuth"}, {NID_subject_alt_name, list}};
+  const char* usage = use == ServerUse::kServers ? "serverAuth" : "serverAuth,clientAuth";
+  request.extensions = {{NID_ext_key_usage, usage}, {NID_subject_alt_name, list}};
   auto sign = [&](EVP_PKEY* key) { return SignBy(authority, request, key, sentence); };
   return WithNewKey(sign, sentence);
 }

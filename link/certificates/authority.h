@@ -28,9 +28,11 @@ struct Issued {
 // Each nullopt with a sentence when a name or the authority is not what it should be.
 std::optional<Issued> MakeAuthority(const std::string& name, Validity validity,
                                     std::string* sentence);
+enum class ServerUse { kServers, kServersAndClients };
 // `names` are host names and IP addresses; clients accept the server under these only.
 std::optional<Issued> IssueServer(const Issued& authority, const std::vector<std::string>& names,
-                                  Validity validity, std::string* sentence);
+                                  Validity validity, std::string* sentence,
+                                  ServerUse use = ServerUse::kServers);
 // `name` is the identity that the server's configuration lists at a tenant.
 bool IsIdentityName(const std::string& name, std::string* sentence);
 std::optional<Issued> IssueClient(const Issued& authority, const std::string& name,
