@@ -91,6 +91,7 @@ class PoolSimulation {
   }
 
   bool Pass(uint64_t now) {
+    if (wishes_.empty()) return false;
     for (Wish& wish : wishes_) wish.waited = now - came_[wish.number];
     const auto begun = std::chrono::steady_clock::now();
     const std::vector<Decision> decisions = planner_.Plan(hosts_, wishes_, kPlacements, now);
