@@ -17,7 +17,7 @@ using pool::Wish;
 // As the placer's own (server/pool/placer.cc).
 constexpr size_t kPlacements = 20;
 
-// What etcd is told of a session beside its placement: by the front the request, and that its
+// What a session writes into etcd beside its placement: by the front the request, and that its
 // answer has been heard; by the host that it is open; at its end the claim, its owner, and what the
 // host has free again.
 constexpr uint64_t kWritesAround = 2 + 1 + 3;
@@ -50,7 +50,7 @@ class PoolSimulation {
       for (uint32_t i = 0; i < options_.rate && number_ < options_.programs; ++i) Come(now);
       while (Pass(now)) {
       }
-      // What a program hears of its place changes about once a second.
+      // The place that a program sees changes about once a second.
       result_.writes += wishes_.size();
       result_.transactions += (wishes_.size() + kPlacements - 1) / kPlacements;
       result_.events += 2 * wishes_.size();
@@ -118,7 +118,7 @@ class PoolSimulation {
     if (placed == 0) return;
     result_.writes += placed * (kWritesAround + kWritesPlacing) + hosts;
     result_.transactions += placed * kTransactionsAround + 1;
-    // The placer hears of all; the front of its answers, the host of its claims.
+    // The placer watches all keys, a front its answers, a host its claims.
     result_.events += placed * (kWritesAround + kWritesPlacing) + hosts + 2 * placed + 3 * placed;
   }
 

@@ -37,7 +37,7 @@ struct PoolResult {
   std::vector<double> pass_ms;  // what each pass took on this machine
   uint64_t writes = 0;          // keys put and deleted in etcd
   uint64_t transactions = 0;    // with them
-  uint64_t events = 0;          // that watches hear of them
+  uint64_t events = 0;          // that watches send of them
   uint64_t warm = 0;            // placed where the same program of the tenant ran
   double fragmentation = 0;     // mean share of free memory that is on devices in use
   double used = 0;              // mean share of memory that is promised

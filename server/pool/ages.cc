@@ -6,7 +6,7 @@ namespace longwire::pool {
 namespace {
 
 // Fronts take no more requests than that, so it is reached by those alone who come and go.
-constexpr size_t kMost = 20000;
+constexpr size_t kMaxKnownWaiters = 20000;
 
 }  // namespace
 
@@ -34,7 +34,7 @@ void Ages::Look(const Directory& directory, Clock::time_point now) {
   std::erase_if(waiters_, [&](const auto& one) {
     return now - one.second.seen > grace_ || directory.owners.contains(one.first);
   });
-  if (waiters_.size() > kMost) {
+  if (waiters_.size() > kMaxKnownWaiters) {
     std::erase_if(waiters_, [&](const auto& one) { return one.second.seen != now; });
   }
   std::map<std::string, Clock::time_point> claims;
