@@ -100,6 +100,19 @@ void AddRequirements(CLI::App& command) {
   command.add_flag_callback(
       "--across", [] { setenv("LONGWIRE_ACROSS", "1", 1); },
       "give the program devices of every server in the list, not of the first that answers");
+  auto set_limit = [](const std::string& text) {
+    if (!wire::ParseDuration(text, wire::kLongestWaitSeconds)) {
+      RefuseValue(
+          "--time-limit expects a duration such as 90s, 30m, 2h or 1d, at most 30d, found '" +
+          text + "'");
+    }
+    setenv("LONGWIRE_TIME_LIMIT", text.c_str(), 1);
+  };
+  command
+      .add_option_function<std::string>("--time-limit", set_limit,
+                                        "the server ends the session after so long: 90s, 30m, "
+                                        "2h, 1d; in a pool it may then be placed sooner")
+      ->type_name("DURATION");
   auto set_labels = [](const std::vector<std::string>& labels) {
     std::string list;
     for (const std::string& label : labels) list += (list.empty() ? "" : ",") + label;

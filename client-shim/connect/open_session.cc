@@ -63,6 +63,7 @@ wire::OpenRequest MakeRequest(const Options& options, const std::vector<wire::Wi
       {"LONGWIRE_DEVICES=", options.devices},
       {"LONGWIRE_MEMORY=", options.memory},
       {"LONGWIRE_LABELS=", options.labels},
+      {"LONGWIRE_TIME_LIMIT=", options.time_limit},
       {"LONGWIRE_REQUEST=", options.request}};
   for (const auto& [name, value] : told) {
     if (!value.empty()) request.environment.push_back(name + value);

@@ -118,6 +118,7 @@ Options ReadOptions(const char* configuration_path) {
   options.devices = value("LONGWIRE_DEVICES");
   options.memory = value("LONGWIRE_MEMORY");
   options.labels = value("LONGWIRE_LABELS");
+  options.time_limit = value("LONGWIRE_TIME_LIMIT");
   options.wait = Wait(value("LONGWIRE_WAIT"));
   std::string log = value("LONGWIRE_LOG");
   options.log = !log.empty() && log != "0";

@@ -24,6 +24,7 @@ struct Options {
   std::chrono::seconds wait{0};    // LONGWIRE_WAIT: how long to wait for room at the server
   std::string devices;             // LONGWIRE_DEVICES: how many to request; empty: the default
   std::string memory;              // LONGWIRE_MEMORY: needed on each device; empty: not said
+  std::string time_limit;          // LONGWIRE_TIME_LIMIT: after it the server ends the session
   std::string labels;              // LONGWIRE_LABELS: of hosts in a pool, NAME=VALUE with commas
   std::string request;             // while it waits: by what the pool knows that it asks again
   bool log = false;                // LONGWIRE_LOG: messages about events, on stderr

@@ -6,8 +6,7 @@
 #include <map>
 #include <string>
 
-#include "scheduler/placement/placement.h"
-#include "scheduler/simulate/pool_simulation.h"
+#include "scheduler/simulate/pool_main.h"
 #include "scheduler/simulate/simulation.h"
 
 namespace longwire::scheduler::simulate {
@@ -17,19 +16,15 @@ constexpr char kUsage[] =
     "usage: longwire-simulate [--tenants N] [--devices N] [--hours N] [--seed N]\n"
     "                         [--policy strict_priority|weighted_fair] [--turn-ms N]\n"
     "                         [--max-wait-ms N] [--list]\n"
-    "       longwire-simulate --pool [--hosts N] [--devices N] [--tenants N] [--hours N]\n"
-    "                         [--load PART] [--seed N] [--policy pack|spread|least_loaded]\n"
-    "Runs the scheduler against pseudo tenants on a virtual clock; --list shows each tenant. With\n"
-    "--pool it places pseudo programs on pseudo hosts; --load is the part of all devices' memory\n"
-    "that is asked for on average.\n";
+    "       longwire-simulate --pool …\n"
+    "Runs the scheduler against pseudo tenants on a virtual clock; --list shows each tenant.\n";
 
 struct Arguments {
-  std::map<std::string, double> numbers = {
-      {"--tenants", 1000}, {"--devices", 8},       {"--hours", 24},   {"--seed", 1},
-      {"--turn-ms", 10},   {"--max-wait-ms", 100}, {"--hosts", 1000}, {"--load", 0.85}};
-  std::string policy;
+  std::map<std::string, double> numbers = {{"--tenants", 1000}, {"--devices", 8},
+                                           {"--hours", 24},     {"--seed", 1},
+                                           {"--turn-ms", 10},   {"--max-wait-ms", 100}};
+  std::string policy = "strict_priority";
   bool list = false;
-  bool pool = false;
 };
 
 bool Parse(int count, char** words, Arguments* arguments) {
@@ -37,10 +32,6 @@ bool Parse(int count, char** words, Arguments* arguments) {
     const std::string name = words[i];
     if (name == "--list") {
       arguments->list = true;
-      continue;
-    }
-    if (name == "--pool") {
-      arguments->pool = true;
       continue;
     }
     if (i + 1 == count) return false;
@@ -93,50 +84,18 @@ void Print(const Result& result, const std::vector<Profile>& profiles, bool list
   std::printf("core events        %llu\n", static_cast<unsigned long long>(result.events));
 }
 
-int UnknownPolicy(const std::string& policy) {
-  std::fprintf(stderr, "There is no policy '%s'.\n%s", policy.c_str(), kUsage);
-  return 2;
-}
-
-int SimulatePool(Arguments& arguments) {
-  auto& numbers = arguments.numbers;
-  PoolOptions options;
-  options.hosts = static_cast<uint32_t>(numbers["--hosts"]);
-  options.devices = static_cast<uint32_t>(numbers["--devices"]);
-  options.tenants = static_cast<uint32_t>(numbers["--tenants"]);
-  options.load = numbers["--load"];
-  options.seed = static_cast<uint64_t>(numbers["--seed"]);
-  if (!arguments.policy.empty()) options.policy = arguments.policy;
-  if (MakePlacement(options.policy) == nullptr) return UnknownPolicy(options.policy);
-  const PoolResult result = PoolSimulation(options).Run(FromSeconds(numbers["--hours"] * 3600));
-  auto count = [](uint64_t value) { return static_cast<unsigned long long>(value); };
-  std::printf("pool               %u hosts of %u devices, %s\n", options.hosts, options.devices,
-              options.policy.c_str());
-  std::printf("sessions           %llu asked, %llu placed, %llu wait\n", count(result.asked),
-              count(result.placed), count(result.waiting));
-  std::printf("wait for a place   p50 %.3f s, p99 %.3f s\n", result.wait_p50, result.wait_p99);
-  std::printf("a pass takes       p50 %.2f ms, p99 %.2f ms of this machine\n", result.plan_p50,
-              result.plan_p99);
-  std::printf("memory promised    %.1f %%\n", 100 * result.used);
-  std::printf("free, out of reach %.1f %% of the free devices, for a program with four\n",
-              100 * result.stranded);
-  std::printf(
-      "etcd               %.0f transactions, %.0f written keys a second; the placer watches "
-      "%.0f\n",
-      result.transactions, result.writes, result.watched);
-  return 0;
-}
-
 int Main(int count, char** words) {
+  if (count > 1 && std::strcmp(words[1], "--pool") == 0) return PoolMain(count, words);
   Arguments arguments;
   if (!Parse(count, words, &arguments)) {
     std::fputs(kUsage, stderr);
     return 2;
   }
-  if (arguments.pool) return SimulatePool(arguments);
-  const std::string name = arguments.policy.empty() ? "strict_priority" : arguments.policy;
-  const auto policy = MakePolicy(name);
-  if (policy == nullptr) return UnknownPolicy(name);
+  const auto policy = MakePolicy(arguments.policy);
+  if (policy == nullptr) {
+    std::fprintf(stderr, "There is no policy '%s'.\n%s", arguments.policy.c_str(), kUsage);
+    return 2;
+  }
   auto& numbers = arguments.numbers;
   Options options;
   options.turn_length = FromSeconds(numbers["--turn-ms"] / 1e3);

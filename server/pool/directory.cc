@@ -104,6 +104,8 @@ scheduler::pool::Wish WishOf(const Waiter& waiter) {
   wish.priority = request.priority();
   wish.age = static_cast<uint64_t>(waiter.created);
   wish.wait = request.wait();
+  wish.limit = request.time_limit();
+  wish.program = request.program();
   return wish;
 }
 

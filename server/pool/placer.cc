@@ -118,6 +118,7 @@ void PlacerPart::Lead() {
   mirror_.reset();
   told_.clear();
   skipped_.clear();
+  ages_.Clear();
 }
 
 // A watch at a member that is stopped says nothing for long, and whoever waits would, too.
@@ -150,6 +151,10 @@ bool PlacerPart::Pass() {
     const Directory now = ReadDirectory(keys);
     return now.placer_created == elected_ && now.placer_lease == elected_lease_;
   }
+  const auto clock = Clock::now();
+  ages_.Look(directory, clock);
+  std::vector<scheduler::pool::HostState> hosts = HostStates(directory);
+  for (scheduler::pool::HostState& host : hosts) ages_.Fill(directory, &host);
   std::vector<const Waiter*> waiters;
   std::vector<scheduler::pool::Wish> wishes;
   std::set<std::string> numbers;
@@ -164,8 +169,10 @@ bool PlacerPart::Pass() {
     if (held != reserved.end() && held->second >= kReserved) continue;
     waiters.push_back(&waiter);
     wishes.push_back(WishOf(waiter));
+    ages_.Fill(waiter, &wishes.back());
   }
-  auto decisions = planner_.Plan(HostStates(directory), wishes, one_by_one_ ? 1 : kPlacements);
+  auto decisions =
+      planner_.Plan(std::move(hosts), wishes, one_by_one_ ? 1 : kPlacements, Ages::Seconds(clock));
   const auto waiting = static_cast<uint32_t>(std::ranges::count_if(
       decisions, [](const Decision& one) { return one.outcome == Outcome::kWaits; }));
   bool cut = decisions.size() < wishes.size();
@@ -217,6 +224,7 @@ bool PlacerPart::Place(const Directory& directory, const Waiter& waiter, const D
   claim.set_program(waiter.request.program());
   claim.set_ticket_hash(waiter.request.ticket_hash());
   claim.set_bytes(decision.bytes);
+  claim.set_time_limit(waiter.request.time_limit());
   claim.set_incarnation(entry.capacity.incarnation());
   for (int32_t device : decision.devices) claim.add_devices(device);
   auto [capacity, is_new] = batch->capacities.try_emplace(decision.host, entry.capacity);

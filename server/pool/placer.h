@@ -14,21 +14,23 @@
 #include <thread>
 
 #include "server/etcd/lease.h"
+#include "server/pool/ages.h"
 #include "server/pool/directory.h"
 
 namespace longwire::pool {
 
 class PlacerPart {
  public:
-  // `policy`: pack, spread or least_loaded. `may`: whether this host is in the pool, so that it may
-  // be elected.
+  // `policy`: pack, spread, least_loaded or affinity. `grace`: so long a program that waits keeps
+  // its age without a front. `may`: whether this host is in the pool, so that it may be elected.
   PlacerPart(etcd::Client& client, etcd::Lease& lease, std::string host, std::string policy,
-             std::function<bool()> may)
+             std::chrono::seconds grace, std::function<bool()> may)
       : client_(client),
         lease_(lease),
         host_(std::move(host)),
         may_(std::move(may)),
-        planner_(std::move(policy)) {}
+        planner_(std::move(policy)),
+        ages_(grace) {}
   ~PlacerPart() { Stop(); }
 
   // False with a sentence where the system starts no thread.
@@ -60,6 +62,7 @@ class PlacerPart {
   const std::string host_;
   const std::function<bool()> may_;
   scheduler::pool::Planner planner_;
+  Ages ages_;  // used by the thread alone
   std::atomic<bool> stop_{false};
   std::atomic<bool> leads_{false};
   std::atomic<uint64_t> placed_{0};

@@ -60,6 +60,7 @@ bool Pool::ReadAsked(Asked* asked, const Peer& peer, std::string* sentence) {
   to.set_ticket_hash(pool::HashOf(asked->ticket));
   to.set_priority(peer.tenant->priority() == config::latency_critical ? 1 : 0);
   to.set_wait(told.waits);
+  to.set_time_limit(told.time_limit);
   return true;
 }
 

@@ -75,11 +75,12 @@ bool Pool::Start(std::string* sentence) {
   host_ =
       std::make_unique<pool::HostPart>(*client_, *lease_, *this, HostOptionsOf(*table_.config()));
   front_ = std::make_unique<pool::FrontPart>(*client_, *lease_, config_.host());
-  placer_ = std::make_unique<pool::PlacerPart>(*client_, *lease_, config_.host(),
-                                               config::Placement_Name(config_.placement()), [this] {
-                                                 std::string ignored;
-                                                 return host_->joined(&ignored);
-                                               });
+  placer_ = std::make_unique<pool::PlacerPart>(
+      *client_, *lease_, config_.host(), config::Pool::Rule_Name(config_.placement()),
+      std::chrono::ceil<std::chrono::seconds>(config::ResumeGrace(*table_.config())), [this] {
+        std::string ignored;
+        return host_->joined(&ignored);
+      });
   started_ = lease_->Start(sentence) && host_->Start(sentence) && front_->Start(sentence) &&
              placer_->Start(sentence);
   if (!started_) *sentence = "the pool: " + *sentence;
@@ -146,6 +147,7 @@ pool::Claims Pool::Running() {
     claim.set_identity(client.peer.identity);
     claim.set_program(client.program);
     claim.set_bytes(client.claimed_bytes);
+    claim.set_time_limit(client.time_limit);
     claim.set_local(client.claim.empty());
     for (const warden::KeeperProcess& keeper : session->worker().keepers) {
       claim.add_devices(keeper.device);

@@ -27,6 +27,7 @@ struct ClientDescription {
   size_t descriptors = 0;      // that were promised to it (server/admission/descriptor_plan.h)
   std::string claim;           // its number in the pool; empty: there was no pool
   uint64_t claimed_bytes = 0;  // on each device
+  uint64_t time_limit = 0;     // seconds after its opening at which it is ended; 0: none
   // True if the client came by the local socket and uses the worker's rings itself.
   bool local() const { return peer.uid.has_value(); }
 };

@@ -31,9 +31,11 @@ struct SessionRecord {
   bool shares_memory = false;             // has a segment for pinned memory
   std::optional<std::string> claim;       // as ClientDescription
   std::optional<uint64_t> claimed_bytes;  // likewise
+  std::optional<uint64_t> time_limit;     // likewise
   auto Fields() {
     return std::tie(program, host, pid, address, identity, tenant, local, uid, descriptors, opened,
-                    lanes, scheduled, limited, slot, shares_memory, claim, claimed_bytes);
+                    lanes, scheduled, limited, slot, shares_memory, claim, claimed_bytes,
+                    time_limit);
   }
 };
 

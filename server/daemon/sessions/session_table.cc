@@ -169,13 +169,16 @@ std::shared_ptr<ServerSession> SessionTable::StartSession(const wire::OpenReques
     usage_->Forget(id);
     return nullptr;
   }
+  Requirements told;
+  (void)ReadRequirements(request.environment, &told, &refusal->sentence);  // read before
   ClientDescription client{base::Printable(request.program),
                            base::Printable(request.host),
                            request.pid,
                            peer,
                            DescriptorsOf(request, peer),
                            placed == nullptr ? "" : placed->number,
-                           placed == nullptr ? 0 : placed->bytes};
+                           placed == nullptr ? 0 : placed->bytes,
+                           told.time_limit};
   auto session = std::make_shared<ServerSession>(id, std::move(client), std::move(worker));
   std::vector<scheduler::DeviceId> devices;
   for (const warden::KeeperProcess& keeper : session->worker().keepers) {

@@ -161,6 +161,7 @@ class SessionTable {
   void TakeEnd(const TakenSession& taken);
   void OnWorkerDied(const warden::WorkerDied& died);
   void ReapLoop();
+  bool EndAfterLimit(const std::shared_ptr<ServerSession>& session);
   // A record of what the session has used (recording.cc), while its seats are still there.
   UsageRecord RecordOf(ServerSession& session, const transport::Closed& closed);
   UsageLog::Source UsageSource();
@@ -192,7 +193,7 @@ class SessionTable {
   bool ending_ LONGWIRE_GUARDED_BY(mutex_) = false;  // no new sessions
   bool draining_ LONGWIRE_GUARDED_BY(mutex_) = false;
   // A session may have no connection.
-  bool detached_ LONGWIRE_GUARDED_BY(mutex_) = false;
+  bool detached_ LONGWIRE_GUARDED_BY(mutex_) = true;                // or has a time limit
   std::map<std::string, size_t> held_ LONGWIRE_GUARDED_BY(mutex_);  // by tenant's name
   std::thread reaper_;
 };

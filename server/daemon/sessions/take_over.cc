@@ -46,6 +46,7 @@ ClientDescription ClientOf(const SessionRecord& record,
   if (record.local) client.peer.uid = record.uid;
   client.claim = record.claim.value_or("");
   client.claimed_bytes = record.claimed_bytes.value_or(0);
+  client.time_limit = record.time_limit.value_or(0);
   return client;
 }
 
@@ -71,7 +72,8 @@ void SessionTable::Keep(const ServerSession& session, int client) {
   record.limited = memory.page.valid();
   record.slot = memory.slot;
   record.shares_memory = session.has_segment();
-  if (!description.claim.empty()) {
+  if (!description.claim.empty() || description.time_limit != 0) {
+    record.time_limit = description.time_limit;
     record.claim = description.claim;
     record.claimed_bytes = description.claimed_bytes;
   }
