@@ -52,6 +52,7 @@ struct PlacerPart::Batch {
   std::map<std::string, Capacity> capacities;
   std::vector<std::string> numbers;  // of those who get an answer
   size_t placements = 0;
+  Counts sessions;  // by tenant, with those that are just placed
 };
 
 bool PlacerPart::Start(std::string* sentence) {
@@ -102,7 +103,8 @@ bool PlacerPart::Campaign() {
 void PlacerPart::Lead() {
   std::string sentence;
   mirror_ = std::make_unique<etcd::Mirror>(client_, std::string(kPrefix), nullptr);
-  if (mirror_->Refresh(&sentence) && mirror_->Start(&sentence)) {
+  if (mirror_->Refresh(&sentence) && WriteLimits(client_, limits_, elected_, &sentence) &&
+      mirror_->Start(&sentence)) {
     Log(LogLevel::kInfo, "this host places the pool's sessions now");
     leads_.store(true);
     look_ = Clock::now() + kLook;
@@ -150,11 +152,12 @@ bool PlacerPart::Pass() {
     const Directory now = ReadDirectory(keys);
     return now.placer_created == elected_ && now.placer_lease == elected_lease_;
   }
-  std::vector<const Waiter*> waiters;
+  std::vector<const Waiter*> waiters, full;
   std::vector<scheduler::pool::Wish> wishes;
   std::set<std::string> numbers;
   const std::map<std::string, size_t> reserved = ReservedBy(directory);
   Batch batch;
+  batch.sessions = CountSessions(directory);
   std::erase_if(skipped_, [](const auto& one) { return Clock::now() > one.second; });
   for (const Waiter& waiter : directory.waiters) {
     // Two fronts may have been asked: one of them at a time.
@@ -162,6 +165,10 @@ bool PlacerPart::Pass() {
     if (skipped_.contains(waiter.number) || AnswerAgain(directory, waiter, &batch)) continue;
     auto held = reserved.find(waiter.request.identity());
     if (held != reserved.end() && held->second >= kReserved) continue;
+    if (!WhyFull(limits_, batch.sessions, waiter.request.tenant()).empty()) {
+      full.push_back(&waiter);
+      continue;
+    }
     waiters.push_back(&waiter);
     wishes.push_back(WishOf(waiter));
   }
@@ -177,9 +184,25 @@ bool PlacerPart::Pass() {
       break;
     }
   }
+  if (!cut) DecideFull(directory, full, waiting, &batch);
   if (!Execute(&batch) || cut) mirror_->Wake();
-  if (told_.size() > 2 * waiters.size()) told_.clear();
+  if (told_.size() > 2 * (waiters.size() + full.size())) told_.clear();
   return true;
+}
+
+// Behind all others in the queue: they are not waited for, and wait for none.
+void PlacerPart::DecideFull(const Directory& directory, const std::vector<const Waiter*>& full,
+                            uint32_t waiting, Batch* batch) {
+  const uint32_t all = waiting + static_cast<uint32_t>(std::ranges::count_if(
+                                     full, [](const Waiter* one) { return one->request.wait(); }));
+  for (const Waiter* waiter : full) {
+    if (batch->numbers.size() >= (one_by_one_ ? 1 : kAnswersAtOnce)) return mirror_->Wake();
+    Decision decision;
+    decision.outcome = waiter->request.wait() ? Outcome::kWaits : Outcome::kRefused;
+    decision.reason = WhyFull(limits_, batch->sessions, waiter->request.tenant());
+    if (waiter->request.wait()) decision.place = ++waiting;
+    Decide(directory, *waiter, decision, all, batch);
+  }
 }
 
 // A program whose front did not hear that it has a place, and asks again.
@@ -211,6 +234,8 @@ bool PlacerPart::AnswerAgain(const Directory& directory, const Waiter& waiter, B
 bool PlacerPart::Place(const Directory& directory, const Waiter& waiter, const Decision& decision,
                        Batch* batch) {
   const HostEntry& entry = directory.hosts.at(decision.host);
+  // It waits until the next pass, which sees that its tenant has all of its sessions.
+  if (!WhyFull(limits_, batch->sessions, waiter.request.tenant()).empty()) return false;
   Claim claim;
   claim.set_tenant(waiter.request.tenant());
   claim.set_identity(waiter.request.identity());
@@ -237,6 +262,7 @@ bool PlacerPart::Place(const Directory& directory, const Waiter& waiter, const D
   *request.add_success() = etcd::PutOp(claim_key, Encode(claim));
   *request.add_success() = etcd::PutOp(session_key, Encode(owner));
   ++batch->placements;
+  ++batch->sessions[waiter.request.tenant()];
   return true;
 }
 

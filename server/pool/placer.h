@@ -15,6 +15,7 @@
 
 #include "server/etcd/lease.h"
 #include "server/pool/directory.h"
+#include "server/pool/limits.h"
 
 namespace longwire::pool {
 
@@ -23,10 +24,11 @@ class PlacerPart {
   // `policy`: pack, spread or least_loaded. `may`: whether this host is in the pool, so that it may
   // be elected.
   PlacerPart(etcd::Client& client, etcd::Lease& lease, std::string host, std::string policy,
-             std::function<bool()> may)
+             TenantLimits limits, std::function<bool()> may)
       : client_(client),
         lease_(lease),
         host_(std::move(host)),
+        limits_(std::move(limits)),
         may_(std::move(may)),
         planner_(std::move(policy)) {}
   ~PlacerPart() { Stop(); }
@@ -47,6 +49,9 @@ class PlacerPart {
   bool Pass();
   void CheckWatch();
   struct Batch;
+  // Of tenants that have as many sessions as they may.
+  void DecideFull(const Directory& directory, const std::vector<const Waiter*>& full,
+                  uint32_t waiting, Batch* batch);
   // False when it has to be looked at anew.
   bool Execute(Batch* batch);
   bool AnswerAgain(const Directory& directory, const Waiter& waiter, Batch* batch);
@@ -58,6 +63,7 @@ class PlacerPart {
   etcd::Client& client_;
   etcd::Lease& lease_;
   const std::string host_;
+  const TenantLimits limits_;
   const std::function<bool()> may_;
   scheduler::pool::Planner planner_;
   std::atomic<bool> stop_{false};

@@ -10,6 +10,7 @@
 #include "server/daemon/sessions/session_table.h"
 #include "server/pool/front.h"
 #include "server/pool/host.h"
+#include "server/pool/parts.h"
 #include "server/pool/placer.h"
 
 namespace longwire::daemon {
@@ -21,7 +22,7 @@ struct PoolOpening {
   bool place_again = false;
 };
 
-class Pool final : public pool::HostFacts {
+class Pool final : public pool::HostFacts, public pool::MemoryFacts {
  public:
   // From now on `table` opens what the pool has placed, and nothing else.
   Pool(SessionTable& table, const config::Pool& config);
@@ -50,6 +51,8 @@ class Pool final : public pool::HostFacts {
   pool::Load Loads() override;
   pool::Claims Running() override;
   bool AreGone(const std::vector<uint64_t>& sessions) override;
+  bool Memory(std::map<std::string, pool::TenantMemory>* by_tenant) override;
+  void SetPart(const std::string& tenant, const pool::PartTerms& terms) override;
 
  private:
   struct Asked;  // an opening request, as far as the pool reads it
@@ -68,6 +71,7 @@ class Pool final : public pool::HostFacts {
   std::unique_ptr<pool::HostPart> host_;
   std::unique_ptr<pool::FrontPart> front_;
   std::unique_ptr<pool::PlacerPart> placer_;
+  std::unique_ptr<pool::PartsPart> parts_;
   bool started_ = false;
   bool described_ = false;  // used by the host's thread
 };
