@@ -69,6 +69,8 @@ Client::Client(Options options) : patience_(options.patience) {
   }
 }
 
+void Client::EndWithin(std::chrono::milliseconds time) { end_.store(Clock::now() + time); }
+
 bool Client::Try(const Attempt& attempt, std::string* sentence) {
   base::AssertNoRankedLockHeld();
   std::string all;
@@ -77,7 +79,13 @@ bool Client::Try(const Attempt& attempt, std::string* sentence) {
     const size_t place = (first + i) % members_.size();
     const Member& member = members_[place];
     grpc::ClientContext context;
-    context.set_deadline(After(patience_));
+    const auto left = end_.load() - Clock::now();
+    if (left.count() <= 0) {
+      *sentence = "longwired ends";
+      return false;
+    }
+    context.set_deadline(
+        After(std::min(patience_, std::chrono::ceil<std::chrono::milliseconds>(left))));
     grpc::Status status = attempt(member, context);
     if (status.ok()) {
       current_.store(place);

@@ -34,6 +34,9 @@ class Client {
  public:
   explicit Client(Options options);
 
+  // At the process's end: what is not answered by then is not waited for, nor asked.
+  void EndWithin(std::chrono::milliseconds time);
+
   // Each is true on success; else false with a sentence for people.
   bool Range(const pb::RangeRequest& request, pb::RangeResponse* reply, std::string* sentence);
   bool Put(const pb::PutRequest& request, pb::PutResponse* reply, std::string* sentence);
@@ -66,6 +69,8 @@ class Client {
   std::vector<Member> members_;
   const std::chrono::milliseconds patience_;
   std::atomic<size_t> current_{0};
+  using Clock = std::chrono::steady_clock;
+  std::atomic<Clock::time_point> end_{Clock::time_point::max()};
 };
 
 // The end of the range of all keys that begin with `prefix`.

@@ -143,10 +143,14 @@ void HostPart::Step() {
   std::string sentence;
   if (lease_.id() == 0) {
     std::string problem = lease_.problem();
-    return Leave(problem.empty() ? "it is just joining" : problem);
+    Leave(problem.empty() ? "it is just joining" : problem);
+    return DropGone();
   }
   if (joined_lease_ != lease_.id() || !joined(&sentence)) {
-    if (!Join(&sentence)) return Leave(sentence);
+    if (!Join(&sentence)) {
+      Leave(sentence);
+      return DropGone();
+    }
     next_check_ = Clock::now() + kCheck;
   }
   if (Clock::now() >= next_check_) {
@@ -162,6 +166,7 @@ void HostPart::Step() {
 }
 
 bool HostPart::Read(Truth* truth, std::string* sentence) {
+  const auto asked = Clock::now();
   const std::string claims = Key(kClaims, options_.name) + "/";
   etcd::pb::TxnRequest request;
   etcd::pb::TxnResponse reply;
@@ -190,6 +195,9 @@ bool HostPart::Read(Truth* truth, std::string* sentence) {
     *sentence = kv.key() + " in etcd is no record of this version";
     return false;
   }
+  base::MutexLock lock(mutex_);
+  heard_ = asked;
+  claims_ = truth->claims;
   return true;
 }
 
@@ -284,7 +292,7 @@ void HostPart::WriteOpened() {
   }
 }
 
-void HostPart::GiveBackOver() {
+std::vector<std::string> HostPart::Gone() {
   std::vector<std::string> gone;
   for (const std::string& number : Listed(State::kOver, SIZE_MAX)) {
     std::vector<uint64_t> sessions;
@@ -295,9 +303,24 @@ void HostPart::GiveBackOver() {
     if (facts_.AreGone(sessions)) gone.push_back(number);
     if (gone.size() == kAtOnce) break;
   }
-  if (!gone.empty() && GiveBack(gone)) {
-    base::MutexLock lock(mutex_);
-    for (const std::string& number : gone) known_.erase(number);
+  return gone;
+}
+
+void HostPart::GiveBackOver() {
+  const std::vector<std::string> gone = Gone();
+  if (gone.empty() || !GiveBack(gone)) return;
+  base::MutexLock lock(mutex_);
+  for (const std::string& number : gone) known_.erase(number);
+}
+
+// Outside the pool: what does not live here any more is not written when it joins anew, so its room
+// is free for what is opened without etcd.
+void HostPart::DropGone() {
+  const std::vector<std::string> gone = Gone();
+  base::MutexLock lock(mutex_);
+  for (const std::string& number : gone) {
+    known_.erase(number);
+    alone_.erase(number);
   }
 }
 

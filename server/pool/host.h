@@ -62,6 +62,11 @@ class HostPart {
   // that was placed here. Else a sentence; *again says that the program may be placed anew.
   bool Admit(const std::string& number, const std::string& ticket, const std::string& identity,
              Claim* claim, std::string* sentence, bool* again);
+  // Whether etcd has not answered for so long that this host decides by itself.
+  bool CutOff() const;
+  // While it is cut off: a place here for a session of the host's own number, if there is room.
+  bool OpenAlone(const Request& request, const std::string& policy, std::string* number,
+                 Claim* claim, std::string* sentence);
   // What came of it, exactly one of the two. `sessions`: the daemon's numbers of all that were
   // tried.
   void Opened(const std::string& number);
@@ -96,11 +101,15 @@ class HostPart {
   bool Reconcile(Truth* truth, Capacity now, std::string* sentence);
   bool ClaimDevices(const Capacity& now, etcd::pb::TxnRequest* request, std::string* sentence);
   Claims Living();
+  // alone.cc
+  Claims Kept();
   // The rest
   void Check();
   void SyncCapacity(const Truth& truth);
   void WriteOpened();
   void GiveBackOver();
+  std::vector<std::string> Gone();
+  void DropGone();
   bool GiveBack(const std::vector<std::string>& numbers);
   void WriteLoad();
   void Leave(const std::string& sentence);
@@ -120,6 +129,8 @@ class HostPart {
   Clock::time_point next_check_{}, next_load_{};
 
   std::thread thread_;
+  // Held while what is kept is counted and more is added, so without a rank: what it asks may wait.
+  base::Mutex opening_alone_ LONGWIRE_ACQUIRED_BEFORE(mutex_);
   mutable base::Mutex mutex_{base::ranks::kPoolHost};
   base::CondVar wake_;
   bool stop_ LONGWIRE_GUARDED_BY(mutex_) = false;
@@ -128,6 +139,9 @@ class HostPart {
   uint64_t joined_as_ LONGWIRE_GUARDED_BY(mutex_) = 0;  // incarnation
   std::string outside_ LONGWIRE_GUARDED_BY(mutex_) = "it is just joining";
   std::map<std::string, Known> known_ LONGWIRE_GUARDED_BY(mutex_);  // claims, by number
+  Clock::time_point heard_ LONGWIRE_GUARDED_BY(mutex_){};           // when etcd answered last
+  Claims claims_ LONGWIRE_GUARDED_BY(mutex_);                       // as etcd had them then
+  Claims alone_ LONGWIRE_GUARDED_BY(mutex_);                        // opened without etcd
 };
 
 }  // namespace longwire::pool

@@ -96,7 +96,10 @@ Claims HostPart::Living() {
   base::MutexLock lock(mutex_);
   for (const auto& [number, known] : known_) {
     // One that is being opened, or whose memory is not back yet, is kept as etcd has it.
-    if (known.state != State::kSeen) living.try_emplace(number);
+    if (known.state == State::kSeen) continue;
+    Claim& claim = living[number];
+    auto alone = alone_.find(number);
+    if (alone != alone_.end()) claim = alone->second;
   }
   return living;
 }
@@ -115,9 +118,12 @@ bool HostPart::Reconcile(Truth* truth, Capacity now, std::string* sentence) {
     kept.set_incarnation(incarnation_);
     if (claim.devices_size() != 0) kept.set_state(OPEN);
   }
-  std::set<std::string> numbers;
-  for (const auto& [number, claim] : truth->claims) numbers.insert(number);
-  for (const auto& [number, claim] : wanted) numbers.insert(number);
+  // Those that go are first: their room may be others' by now.
+  std::vector<std::string> numbers;
+  for (const auto& [number, claim] : truth->claims) {
+    if (!wanted.contains(number)) numbers.push_back(number);
+  }
+  for (const auto& [number, claim] : wanted) numbers.push_back(number);
   auto next = numbers.begin();
   do {
     etcd::pb::TxnRequest request;
@@ -153,6 +159,7 @@ bool HostPart::Reconcile(Truth* truth, Capacity now, std::string* sentence) {
     Known& known = known_[number];
     if (known.state == State::kSeen) known.state = State::kOpen;
     known.written = claim.state() == OPEN;
+    alone_.erase(number);
   }
   std::erase_if(known_, [&](const auto& one) {
     return one.second.state == State::kSeen && !wanted.contains(one.first);

@@ -15,6 +15,7 @@ namespace {
 
 // Shorter ones end in the pauses of a busy host; after it nothing is placed at one that died.
 constexpr int64_t kLeaseSeconds = 6;
+constexpr std::chrono::seconds kLastCalls{4};  // of etcd, at longwired's end
 // Steps of the load that others see: small changes are not worth a write.
 constexpr double kBusySteps = 10;
 constexpr uint64_t kFreeStep = uint64_t{256} << 20;
@@ -103,6 +104,8 @@ bool Pool::Start(std::string* sentence) {
 }
 
 void Pool::Stop() {
+  // Also when etcd hangs.
+  if (client_ != nullptr) client_->EndWithin(kLastCalls);
   if (parts_ != nullptr) parts_->Stop();
   if (placer_ != nullptr) placer_->Stop();
   if (front_ != nullptr) front_->Stop();

@@ -58,6 +58,9 @@ class Pool final : public pool::HostFacts, public pool::MemoryFacts {
   struct Asked;  // an opening request, as far as the pool reads it
   PoolOpening AskForPlace(Asked& asked, const Peer& peer, const std::atomic<bool>& cancelled);
   PoolOpening OpenPlaced(Asked& asked, const Peer& peer, const std::atomic<bool>& cancelled);
+  PoolOpening OpenAlone(Asked& asked, const Peer& peer, const std::atomic<bool>& cancelled);
+  PoolOpening OpenAt(const Asked& asked, const Peer& peer, const std::atomic<bool>& cancelled,
+                     const std::string& number, const pool::Claim& claim);
   bool ReadAsked(Asked* asked, const Peer& peer, std::string* sentence);
   PoolOpening Refuse(const Peer& peer, const std::string& sentence);
   void OnGone(const ServerSession& session);
