@@ -99,38 +99,53 @@ bool Client::Try(const Attempt& attempt, std::string* sentence) {
   return false;
 }
 
+template <class Reply>
+bool Client::TryAndNote(const Attempt& attempt, const Reply& reply, std::string* sentence) {
+  int64_t known = newest_.load();
+  if (!Try(attempt, sentence)) return false;
+  const int64_t now = reply.header().revision();
+  if (now < known) {
+    went_back_.fetch_add(1);
+    newest_.store(now);
+    return true;
+  }
+  while (known < now && !newest_.compare_exchange_weak(known, now)) {
+  }
+  return true;
+}
+
 bool Client::Range(const pb::RangeRequest& request, pb::RangeResponse* reply,
                    std::string* sentence) {
-  return Try(
+  return TryAndNote(
       [&](const Member& member, grpc::ClientContext& context) {
         return pb::KV::NewStub(member.channel)->Range(&context, request, reply);
       },
-      sentence);
+      *reply, sentence);
 }
 
 bool Client::Put(const pb::PutRequest& request, pb::PutResponse* reply, std::string* sentence) {
-  return Try(
+  return TryAndNote(
       [&](const Member& member, grpc::ClientContext& context) {
         return pb::KV::NewStub(member.channel)->Put(&context, request, reply);
       },
-      sentence);
+      *reply, sentence);
 }
 
 bool Client::Delete(const pb::DeleteRangeRequest& request, pb::DeleteRangeResponse* reply,
                     std::string* sentence) {
-  return Try(
+  return TryAndNote(
       [&](const Member& member, grpc::ClientContext& context) {
         return pb::KV::NewStub(member.channel)->DeleteRange(&context, request, reply);
       },
-      sentence);
+      *reply, sentence);
 }
 
 bool Client::Txn(const pb::TxnRequest& request, pb::TxnResponse* reply, std::string* sentence) {
-  return Try(
+  return TryAndNote(
       [&](const Member& member, grpc::ClientContext& context) {
         return pb::KV::NewStub(member.channel)->Txn(&context, request, reply);
       },
-      sentence);
+      *reply, sentence);
 }
 
 bool Client::Grant(int64_t seconds, int64_t* lease, std::string* sentence) {

@@ -6,6 +6,7 @@
 #include "base/reason.h"
 #include "base/start_thread.h"
 #include "link/transport/log.h"
+#include "server/pool/directory.h"
 #include "server/pool/keys.h"
 
 namespace longwire::pool {
@@ -173,9 +174,10 @@ bool HostPart::Read(Truth* truth, std::string* sentence) {
   *request.add_success() = etcd::ReadOp(Key(kHosts, options_.name));
   *request.add_success() = etcd::ReadOp(Key(kCapacities, options_.name));
   *request.add_success() = etcd::ReadOp(claims, etcd::EndOfPrefix(claims));
+  *request.add_success() = etcd::ReadOp(std::string(kEpoch));
   if (!client_.Txn(request, &reply, sentence)) return false;
   *sentence = "etcd's answer cannot be understood";
-  if (reply.responses_size() != 3) return false;
+  if (reply.responses_size() != 4) return false;
   truth->revision = reply.header().revision();
   auto one = [&](int place) -> etcd::pb::KeyValue {
     const auto& range = reply.responses(place).response_range();
@@ -183,6 +185,8 @@ bool HostPart::Read(Truth* truth, std::string* sentence) {
   };
   truth->host = one(0);
   truth->capacity_kv = one(1);
+  truth->epoch_kv = one(3);
+  truth->epoch = ReadEpoch(truth->epoch_kv.value());
   if (truth->capacity_kv.mod_revision() != 0 &&
       !Decode(truth->capacity_kv.value(), &truth->capacity)) {
     *sentence = Key(kCapacities, options_.name) + " in etcd is no record of this version";
@@ -209,7 +213,7 @@ void HostPart::Check() {
   std::string sentence;
   if (!Read(&truth, &sentence)) return;  // known_ stays; nothing opens without etcd anyway
   Host host;
-  if (truth.revision < newest_revision_) {
+  if (client_.went_back() != went_back_ || truth.epoch != epoch_) {
     sentence = "etcd was restored from an older copy";
   } else if (truth.host.lease() != joined_lease_ || !Decode(truth.host.value(), &host) ||
              host.incarnation() != incarnation_) {
@@ -221,7 +225,6 @@ void HostPart::Check() {
   } else {
     sentence.clear();
   }
-  newest_revision_ = truth.revision;
   const auto now = Clock::now();
   {
     base::MutexLock lock(mutex_);
@@ -250,6 +253,7 @@ void HostPart::SyncCapacity(const Truth& truth) {
   if (!facts_.Describe(&now, &sentence)) return;
   now.set_identity(identity_);
   now.set_incarnation(incarnation_);
+  now.set_epoch(epoch_);
   Rewrite(truth.claims, &now);
   if (now.SerializeAsString() == truth.capacity.SerializeAsString()) return;
   etcd::pb::TxnRequest request;

@@ -88,6 +88,8 @@ class HostPart {
     Claims claims;
     std::map<std::string, int64_t> changed;  // of claims
     int64_t revision = 0;
+    etcd::pb::KeyValue epoch_kv;
+    uint64_t epoch = 0;
   };
 
   void Loop();
@@ -101,6 +103,7 @@ class HostPart {
   bool Reconcile(Truth* truth, Capacity now, std::string* sentence);
   bool ClaimDevices(const Capacity& now, etcd::pb::TxnRequest* request, std::string* sentence);
   Claims Living();
+  bool EnterEpoch(const Truth& truth, std::string* sentence);
   // alone.cc
   Claims Kept();
   // The rest
@@ -123,8 +126,10 @@ class HostPart {
   // Used by the thread alone.
   std::string identity_;
   uint64_t incarnation_ = 0;
+  uint64_t written_ = 0;    // the newest incarnation that etcd has taken
+  uint64_t epoch_ = 0;      // in which it joined last
+  uint64_t went_back_ = 0;  // of the client, when the last epoch was counted
   int64_t joined_lease_ = 0;
-  int64_t newest_revision_ = 0;
   std::string load_written_;
   Clock::time_point next_check_{}, next_load_{};
 

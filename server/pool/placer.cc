@@ -85,6 +85,7 @@ bool PlacerPart::Campaign() {
   read.set_key(key);
   if (!client_.Range(read, &found, &sentence)) return false;
   elected_lease_ = lease;
+  went_back_ = client_.went_back();
   if (found.kvs_size() != 0) {
     elected_ = found.kvs(0).create_revision();
     return found.kvs(0).lease() == lease;  // an answer was lost
@@ -108,7 +109,8 @@ void PlacerPart::Lead() {
     Log(LogLevel::kInfo, "this host places the pool's sessions now");
     leads_.store(true);
     look_ = Clock::now() + kLook;
-    while (!stop_.load() && lease_.id() == elected_lease_ && Pass()) {
+    while (!stop_.load() && lease_.id() == elected_lease_ &&
+           client_.went_back() == went_back_ && Pass()) {
       mirror_->Wait(look_);
       if (Clock::now() >= look_) CheckWatch();
       look_ = Clock::now() + kLook;
@@ -156,6 +158,7 @@ bool PlacerPart::Pass() {
   std::vector<scheduler::pool::Wish> wishes;
   std::set<std::string> numbers;
   const std::map<std::string, size_t> reserved = ReservedBy(directory);
+  const std::string halted = WhyHalted(directory);
   Batch batch;
   batch.sessions = CountSessions(directory);
   std::erase_if(skipped_, [](const auto& one) { return Clock::now() > one.second; });
@@ -165,7 +168,7 @@ bool PlacerPart::Pass() {
     if (skipped_.contains(waiter.number) || AnswerAgain(directory, waiter, &batch)) continue;
     auto held = reserved.find(waiter.request.identity());
     if (held != reserved.end() && held->second >= kReserved) continue;
-    if (!WhyFull(limits_, batch.sessions, waiter.request.tenant()).empty()) {
+    if (!halted.empty() || !WhyFull(limits_, batch.sessions, waiter.request.tenant()).empty()) {
       full.push_back(&waiter);
       continue;
     }
@@ -184,7 +187,7 @@ bool PlacerPart::Pass() {
       break;
     }
   }
-  if (!cut) DecideFull(directory, full, waiting, &batch);
+  if (!cut) DecideFull(directory, full, halted, waiting, &batch);
   if (!Execute(&batch) || cut) mirror_->Wake();
   if (told_.size() > 2 * (waiters.size() + full.size())) told_.clear();
   return true;
@@ -192,14 +195,16 @@ bool PlacerPart::Pass() {
 
 // Behind all others in the queue: they are not waited for, and wait for none.
 void PlacerPart::DecideFull(const Directory& directory, const std::vector<const Waiter*>& full,
-                            uint32_t waiting, Batch* batch) {
+                            const std::string& halted, uint32_t waiting, Batch* batch) {
   const uint32_t all = waiting + static_cast<uint32_t>(std::ranges::count_if(
                                      full, [](const Waiter* one) { return one->request.wait(); }));
   for (const Waiter* waiter : full) {
     if (batch->numbers.size() >= (one_by_one_ ? 1 : kAnswersAtOnce)) return mirror_->Wake();
     Decision decision;
     decision.outcome = waiter->request.wait() ? Outcome::kWaits : Outcome::kRefused;
-    decision.reason = WhyFull(limits_, batch->sessions, waiter->request.tenant());
+    decision.reason = halted.empty()
+                          ? WhyFull(limits_, batch->sessions, waiter->request.tenant())
+                          : halted;
     if (waiter->request.wait()) decision.place = ++waiting;
     Decide(directory, *waiter, decision, all, batch);
   }
@@ -251,6 +256,9 @@ bool PlacerPart::Place(const Directory& directory, const Waiter& waiter, const D
     *request.add_compare() =
         etcd::ChangedAt(Key(kCapacities, decision.host), entry.capacity_changed);
     *request.add_compare() = etcd::CreatedAt(Key(kHosts, decision.host), entry.host_created);
+  }
+  if (batch->placements == 0) {
+    *request.add_compare() = etcd::ChangedAt(std::string(kEpoch), directory.epoch_changed);
   }
   Owner owner;
   owner.set_host(decision.host);

@@ -50,8 +50,9 @@ class PlacerPart {
   void CheckWatch();
   struct Batch;
   // Of tenants that have as many sessions as they may.
+  // Likewise all while nothing may be placed, which `halted` says.
   void DecideFull(const Directory& directory, const std::vector<const Waiter*>& full,
-                  uint32_t waiting, Batch* batch);
+                  const std::string& halted, uint32_t waiting, Batch* batch);
   // False when it has to be looked at anew.
   bool Execute(Batch* batch);
   bool AnswerAgain(const Directory& directory, const Waiter& waiter, Batch* batch);
@@ -75,6 +76,7 @@ class PlacerPart {
   std::unique_ptr<etcd::Mirror> mirror_;
   int64_t elected_ = 0;  // revision at which this host's `placer` was made
   int64_t elected_lease_ = 0;
+  uint64_t went_back_ = 0;  // of the client, when it was elected
   Clock::time_point look_{};                          // when to look again, also without a change
   bool one_by_one_ = false;                           // a batch failed as a whole
   uint32_t failures_ = 0;                             // in a row
