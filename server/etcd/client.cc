@@ -73,10 +73,14 @@ void Client::EndWithin(std::chrono::milliseconds time) { end_.store(Clock::now()
 
 bool Client::Try(const Attempt& attempt, std::string* sentence) {
   base::AssertNoRankedLockHeld();
+  // A connection that was lost comes back only while somebody waits for it: when nobody has
+  // answered, those that are not connected are waited for in turn.
   std::string all;
-  const size_t first = current_.load();
-  for (size_t i = 0; i < members_.size(); ++i) {
-    const size_t place = (first + i) % members_.size();
+  std::vector<bool> waited(members_.size(), false);  // connected, but did not answer in time
+  const size_t first = current_.load(), count = members_.size();
+  for (size_t i = 0; i < 2 * count; ++i) {
+    const size_t place = (first + i) % count;
+    if (waited[place]) continue;
     const Member& member = members_[place];
     grpc::ClientContext context;
     const auto left = end_.load() - Clock::now();
@@ -86,6 +90,7 @@ bool Client::Try(const Attempt& attempt, std::string* sentence) {
     }
     context.set_deadline(
         After(std::min(patience_, std::chrono::ceil<std::chrono::milliseconds>(left))));
+    context.set_wait_for_ready(i >= count);
     grpc::Status status = attempt(member, context);
     if (status.ok()) {
       current_.store(place);
@@ -94,6 +99,7 @@ bool Client::Try(const Attempt& attempt, std::string* sentence) {
     *sentence = Explain(member.name, status);
     if (IsAnswer(status.error_code())) return false;
     all += (all.empty() ? "" : "; ") + *sentence;
+    waited[place] = status.error_code() != grpc::StatusCode::UNAVAILABLE;
   }
   *sentence = all;
   return false;
