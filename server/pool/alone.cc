@@ -1,5 +1,5 @@
 // A host that is cut off from etcd: it opens sessions by itself, within what it has and what runs
-// here. They are in no books but its own; joining anew writes them (join.cc).
+// here. Etcd does not have them; joining anew writes them (join.cc).
 #include <algorithm>
 
 #include "server/pool/directory.h"

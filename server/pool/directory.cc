@@ -38,9 +38,7 @@ void ReadWaiter(const std::string& key, const etcd::pb::KeyValue& kv, Directory*
 
 }  // namespace
 
-uint64_t ReadEpoch(const std::string& value) {
-  return std::strtoull(value.c_str(), nullptr, 10);
-}
+uint64_t ReadEpoch(const std::string& value) { return std::strtoull(value.c_str(), nullptr, 10); }
 
 std::string WhyHalted(const Directory& directory) {
   for (const auto& [name, entry] : directory.hosts) {

@@ -27,7 +27,7 @@ struct Waiter {
 
 struct Directory {
   uint64_t epoch = 0;
-  int64_t epoch_changed = 0;  // revision; 0: there is none
+  int64_t epoch_changed = 0;                  // revision; 0: there is none
   std::map<std::string, HostEntry> hosts;     // by name
   std::map<std::string, Claims> claims;       // by host
   std::map<std::string, std::string> owners;  // session's number → host

@@ -109,8 +109,8 @@ void PlacerPart::Lead() {
     Log(LogLevel::kInfo, "this host places the pool's sessions now");
     leads_.store(true);
     look_ = Clock::now() + kLook;
-    while (!stop_.load() && lease_.id() == elected_lease_ &&
-           client_.went_back() == went_back_ && Pass()) {
+    while (!stop_.load() && lease_.id() == elected_lease_ && client_.went_back() == went_back_ &&
+           Pass()) {
       mirror_->Wait(look_);
       if (Clock::now() >= look_) CheckWatch();
       look_ = Clock::now() + kLook;
@@ -202,9 +202,8 @@ void PlacerPart::DecideFull(const Directory& directory, const std::vector<const 
     if (batch->numbers.size() >= (one_by_one_ ? 1 : kAnswersAtOnce)) return mirror_->Wake();
     Decision decision;
     decision.outcome = waiter->request.wait() ? Outcome::kWaits : Outcome::kRefused;
-    decision.reason = halted.empty()
-                          ? WhyFull(limits_, batch->sessions, waiter->request.tenant())
-                          : halted;
+    decision.reason =
+        halted.empty() ? WhyFull(limits_, batch->sessions, waiter->request.tenant()) : halted;
     if (waiter->request.wait()) decision.place = ++waiting;
     Decide(directory, *waiter, decision, all, batch);
   }

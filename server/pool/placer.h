@@ -76,7 +76,7 @@ class PlacerPart {
   std::unique_ptr<etcd::Mirror> mirror_;
   int64_t elected_ = 0;  // revision at which this host's `placer` was made
   int64_t elected_lease_ = 0;
-  uint64_t went_back_ = 0;  // of the client, when it was elected
+  uint64_t went_back_ = 0;                            // of the client, when it was elected
   Clock::time_point look_{};                          // when to look again, also without a change
   bool one_by_one_ = false;                           // a batch failed as a whole
   uint32_t failures_ = 0;                             // in a row

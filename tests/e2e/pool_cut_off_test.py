@@ -1,6 +1,6 @@
 """Hosts whose etcd does not answer, because its members are stopped, so that calls to them hang:
 sessions that run do not notice, hosts open new ones within what they have, and when etcd is back
-its books have them all, and nothing twice."""
+it has them all, and nothing twice."""
 import pathlib
 import signal
 import subprocess
@@ -109,7 +109,7 @@ class PoolCutOffTest(unittest.TestCase):
         self.assertEqual(1, len(self.status("b")))
         self.resume_etcd()
         server.wait_for(lambda: self.pool.etcd.answers() and
-                        len(self.pool.claims()["a"]) == SESSIONS, 30, "the books")
+                        len(self.pool.claims()["a"]) == SESSIONS, 30, "the claims")
         server.wait_for(lambda: set(self.pool.joined()) == set("ab"), 20, "both hosts")
         claims = self.pool.claims()
         self.assertEqual(SESSIONS - 1, sum(one.get("local", False) for one in claims["a"].values()))

@@ -1,5 +1,5 @@
-"""Tenants' limits over a whole pool: sessions are counted over all hosts; memory is held by hosts in
-parts, which grow for sessions that run, come back from hosts that do not use them, and never are
+"""Tenants' limits over a whole pool: sessions are counted over all hosts; memory is held by hosts
+in parts, which grow for sessions that run, come back from hosts that do not use them, and never are
 more than the limit together."""
 import subprocess
 import unittest
@@ -32,7 +32,7 @@ class PoolLimitsTest(unittest.TestCase):
         self.assertEqual([], pool_history.Checker().replay(self.pool.etcd.history()))
 
     def allocator(self, host):
-        """A program on that host that allocates what it is told to."""
+        """A program on that host that allocates what the test says."""
         asked = self.pool.servers[host]
         label = ["--label", f"name={host}"]
         program = subprocess.Popen(

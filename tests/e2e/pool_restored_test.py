@@ -1,5 +1,5 @@
-"""etcd restored from an older copy, as `etcdctl snapshot` makes it: nothing is placed until each host
-has written what runs there, and then nothing is lost and nothing given twice."""
+"""etcd restored from an older copy, as `etcdctl snapshot` makes it: nothing is placed until each
+host has written what runs there, and then nothing is lost and nothing given twice."""
 import os
 import shutil
 import subprocess
@@ -62,7 +62,7 @@ class PoolRestoredTest(unittest.TestCase):
         self.pool.servers["b"].start_daemon()
         server.wait_for(
             lambda: {host: of.keys() for host, of in self.pool.claims().items()} ==
-            {host: of.keys() for host, of in before.items()}, 40, "the books")
+            {host: of.keys() for host, of in before.items()}, 40, "the claims")
         server.wait_for(lambda: self.pool.servers["a"].run("vector_add.static").code == 0, 20,
                         "a place")
         self.hold("a", "b", "c")
