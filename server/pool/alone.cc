@@ -25,9 +25,11 @@ bool HostPart::CutOff() const {
 // opened any more, as that needs etcd.
 Claims HostPart::Kept() {
   Claims kept = facts_.Running();
+  const std::vector<std::string> gone = Gone();  // joining anew drops them
   base::MutexLock lock(mutex_);
   for (const auto& [number, known] : known_) {
     if (known.state == State::kSeen || kept.contains(number)) continue;
+    if (std::ranges::count(gone, number) != 0) continue;
     auto alone = alone_.find(number);
     auto told = claims_.find(number);
     if (alone != alone_.end()) {

@@ -148,10 +148,8 @@ void HostPart::Step() {
     return DropGone();
   }
   if (joined_lease_ != lease_.id() || !joined(&sentence)) {
-    if (!Join(&sentence)) {
-      Leave(sentence);
-      return DropGone();
-    }
+    DropGone();
+    if (!Join(&sentence)) return Leave(sentence);
     next_check_ = Clock::now() + kCheck;
   }
   if (Clock::now() >= next_check_) {
