@@ -7,6 +7,7 @@ namespace longwire::transport {
 
 using base::kDeviceUnavailable;
 using base::kLaunchFailed;
+using base::kNotReady;
 using base::kNoDevice;
 using base::kOutOfMemory;
 using base::kSystemDriverMismatch;
