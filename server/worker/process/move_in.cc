@@ -14,7 +14,7 @@
 namespace longwire::worker {
 namespace {
 
-constexpr size_t kPiece = size_t{8} << 20;
+constexpr size_t kReadPiece = size_t{8} << 20;
 const char* const kBroken = "the old worker's stream is broken";
 
 std::string Failed(const char* what, CUresult result) {
@@ -124,9 +124,9 @@ class Rebuilding {
       }
       session_.SetPrimaryContext(session_.devices().front());
     }
-    std::vector<std::byte> piece(std::min<uint64_t>(kPiece, contents.bytes));
-    for (uint64_t at = 0; at < contents.bytes; at += kPiece) {
-      auto part = std::span(piece).first(std::min<uint64_t>(kPiece, contents.bytes - at));
+    std::vector<std::byte> piece(std::min<uint64_t>(kReadPiece, contents.bytes));
+    for (uint64_t at = 0; at < contents.bytes; at += kReadPiece) {
+      auto part = std::span(piece).first(std::min<uint64_t>(kReadPiece, contents.bytes - at));
       if (!from_.ReadBytes(part)) return kBroken;
       CUresult result =
           session_.driver().cuMemcpyHtoD_v2(contents.address + at, part.data(), part.size());

@@ -148,7 +148,7 @@ bool MoveOut::WriteJournal(SnapshotWriter& to) {
 bool MoveOut::WriteContents(SnapshotWriter& to, std::string* problem) {
   std::vector<Contents> all;
   for (const CarriedMapping& mapping : session_.memory().Carry().mappings) {
-    if (mapping.access) all.push_back({mapping.address, mapping.bytes});
+    if (mapping.access) all.push_back({mapping.address, mapping.bytes, 0, 0, ""});
   }
   std::vector<PlacedVariable> variables;
   *problem = FindVariables(session_, &variables);
