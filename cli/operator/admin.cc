@@ -22,7 +22,7 @@ constexpr const char* kStatusHelp =
     "if it is done, 1 if not, 2 if this command was called wrongly.";
 
 struct Wish {
-  std::string object;  // of kill, migrate, evict, cordon and forget
+  std::string object;   // of kill, migrate, evict, cordon and forget
   int32_t device = -1;  // of migrate: where to
   bool off = false;
   bool json = false;

@@ -1,6 +1,8 @@
 // Moves a session to a new worker on another device of this server (docs/moving.md). The new worker
 // is a session of its own number, which takes the old one's place; the client resumes by the number
 // that it knows. Until the places are swapped every failure lets the old worker go on.
+#include "server/protocol/moving.h"
+
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -11,7 +13,6 @@
 #include "server/daemon/sessions/recording.h"
 #include "server/daemon/sessions/session_table.h"
 #include "server/daemon/sessions/terms.h"
-#include "server/protocol/moving.h"
 
 namespace longwire::daemon {
 namespace {
@@ -264,8 +265,8 @@ std::shared_ptr<ServerSession> SessionTable::FindAlsoMoved(uint64_t id) {
 bool SessionTable::Move(uint64_t id, int32_t device, std::string* sentence) {
   auto session = FindAlsoMoved(id);
   if (session == nullptr) {
-    *sentence = "there is no session " + std::to_string(id) +
-                "; longwire admin sessions lists them";
+    *sentence =
+        "there is no session " + std::to_string(id) + "; longwire admin sessions lists them";
     return false;
   }
   if (!session->BeginMove()) {

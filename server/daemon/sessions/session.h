@@ -130,7 +130,7 @@ class ServerSession {
   std::vector<std::unique_ptr<Lane>> lanes_;  // constant after Introduce
   wire::Descriptor segment_;                  // likewise; of local clients only
   std::atomic<bool> moving_{false};
-  std::shared_ptr<LaneNotes> notes_;          // likewise; of relayed ones only
+  std::shared_ptr<LaneNotes> notes_;  // likewise; of relayed ones only
 
   mutable base::Mutex mutex_{base::ranks::kServerSession};
   Proof proof_ LONGWIRE_GUARDED_BY(mutex_);

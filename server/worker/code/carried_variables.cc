@@ -98,7 +98,10 @@ std::string OfPtx(std::string_view code, std::vector<std::string>* names) {
 }
 
 bool IsPtx(std::string_view code) {
-  return !code.starts_with("\x7f" "ELF") && code.find(".version") != code.npos;
+  return !code.starts_with(
+             "\x7f"
+             "ELF") &&
+         code.find(".version") != code.npos;
 }
 
 }  // namespace
@@ -121,8 +124,9 @@ std::string NamesOfVariables(std::span<const std::byte> image, std::vector<std::
   });
   if (!problem.empty()) return problem;
   if (!whole || texts == 0) return kNoPtx;
-  return texts == 1 ? "" : "one of its modules has code for several devices; which is used is not "
-                           "known";
+  return texts == 1 ? ""
+                    : "one of its modules has code for several devices; which is used is not "
+                      "known";
 }
 
 }  // namespace longwire::worker

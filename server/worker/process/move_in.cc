@@ -63,10 +63,31 @@ class Rebuilding {
         state_.version != moving::kVersion) {
       return "the old worker writes another version";
     }
-    if (state_.opening != Comparable(reply_)) {
-      return "the device, its driver or its address range is of another kind";
+    if (state_.opening == Comparable(reply_)) return "";
+    return "the device, its driver or its address range is of another kind" + Differing();
+  }
+
+  // Which of it, for people.
+  std::string Differing() const {
+    wire::OpenReply old;
+    wire::Reader reader(std::as_bytes(std::span(state_.opening)));
+    if (old.Decode(reader) != wire::WireResult::kOk || old.devices.size() != 1) return "";
+    const wire::DeviceDescription& there = old.devices.front();
+    const wire::DeviceDescription& here = reply_.devices.front();
+    if (there.name != here.name) return ": " + here.name + ", not " + there.name;
+    if (there.window.base != here.window.base || there.window.bytes != here.window.bytes) {
+      return ": its addresses are taken there";
     }
-    return "";
+    if (there.total_memory != here.total_memory) return ": it has another amount of memory";
+    for (size_t i = 0; i < std::min(there.attributes.size(), here.attributes.size()); ++i) {
+      const wire::DeviceAttribute &one = there.attributes[i], &other = here.attributes[i];
+      if (one.code != other.code || one.value != other.value) {
+        return ": attribute " + std::to_string(one.attribute) + " is " +
+               std::to_string(other.value) + ", not " + std::to_string(one.value);
+      }
+    }
+    if (old.lanes != reply_.lanes) return ": it has another number of lanes";
+    return old.protocol == reply_.protocol ? ": other limits" : ": another protocol";
   }
 
   std::string Replay(const EntryHead& head) {
@@ -117,8 +138,8 @@ class Rebuilding {
     if (contents.context != 0) {
       CUdeviceptr address = 0;
       size_t bytes = 0;
-      CUresult result = PlaceOf(session_, contents.library, contents.context, contents.name,
-                                &address, &bytes);
+      CUresult result =
+          PlaceOf(session_, contents.library, contents.context, contents.name, &address, &bytes);
       if (result != CUDA_SUCCESS || address != contents.address || bytes != contents.bytes) {
         return "the variable " + contents.name + " lies elsewhere there";
       }

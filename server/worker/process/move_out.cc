@@ -19,7 +19,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr size_t kPiece = size_t{8} << 20;
 // What one frame's head can list (server/protocol/message.h).
-constexpr size_t kMostListed = message::kMaxElements;
+constexpr size_t kListedInFrame = message::kMaxElements;
 
 // Differs between devices of a kind, and no program computes with it.
 bool NamesThePlace(int32_t attribute) {
@@ -33,6 +33,7 @@ bool NamesThePlace(int32_t attribute) {
 std::string Comparable(wire::OpenReply reply) {
   reply.session = 0;
   reply.processes.clear();
+  reply.largest_chunk = 0;  // a wish of the keeper's
   for (wire::DeviceDescription& device : reply.devices) {
     device.uuid = {};
     device.leased.clear();
@@ -66,7 +67,7 @@ std::string MoveOut::Unmovable() {
   }
   if (session_.memory().away() != 0) return "its memory is swapped out";
   CarriedMemory memory = session_.memory().Carry();
-  if (std::max(memory.chunks.size(), memory.mappings.size()) > kMostListed) {
+  if (std::max(memory.chunks.size(), memory.mappings.size()) > kListedInFrame) {
     return "it has more pieces of memory than a move can list";
   }
   std::vector<PlacedVariable> variables;
@@ -81,8 +82,7 @@ bool MoveOut::IsQuiet() {
   }
   // In this order: what was reached above is sent once it acts no more.
   return !session_.completion().is_acting() && session_.transfers().IsIdle() &&
-         session_.lanes().IsIdle() && session_.down().HasWrittenAll() &&
-         session_.log().IsQuiet();
+         session_.lanes().IsIdle() && session_.down().HasWrittenAll() && session_.log().IsQuiet();
 }
 
 bool MoveOut::WaitUntilQuiet(milliseconds patience) {
@@ -117,7 +117,7 @@ bool MoveOut::WriteState(SnapshotWriter& to, std::string* problem) {
     *problem = "its events cannot be carried (error " + std::to_string(result) + ")";
     return false;
   }
-  if (std::max(state.streams.size(), state.events.size()) > kMostListed) {
+  if (std::max(state.streams.size(), state.events.size()) > kListedInFrame) {
     *problem = "it has more streams or events than a move can list";
     return false;
   }

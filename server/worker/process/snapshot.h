@@ -35,9 +35,7 @@ struct CarriedState {
   CarriedMemory memory;
   std::vector<CarriedStream> streams;
   std::vector<CarriedEvent> events;
-  auto Fields() {
-    return std::tie(version, opening, next_handle, moment, memory, streams, events);
-  }
+  auto Fields() { return std::tie(version, opening, next_handle, moment, memory, streams, events); }
 };
 
 // Followed by the arguments, the reply and the image.

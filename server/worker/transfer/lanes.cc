@@ -52,9 +52,8 @@ bool Lanes::IsIdle() {
     base::MutexLock lock(mutex_);
     if (!parts_.empty() || sending_ != 0) return false;
   }
-  return std::ranges::all_of(lanes_, [](const auto& lane) {
-    return wire::RingConsumer(lane->up).Available().empty();
-  });
+  return std::ranges::all_of(
+      lanes_, [](const auto& lane) { return wire::RingConsumer(lane->up).Available().empty(); });
 }
 
 void Lanes::Start() {
