@@ -74,7 +74,6 @@ class Rebuilding {
     if (old.Decode(reader) != wire::WireResult::kOk || old.devices.size() != 1) return "";
     const wire::DeviceDescription& there = old.devices.front();
     const wire::DeviceDescription& here = reply_.devices.front();
-    if (there.name != here.name) return ": " + here.name + ", not " + there.name;
     if (there.window.base != here.window.base || there.window.bytes != here.window.bytes) {
       return ": its addresses are taken there";
     }

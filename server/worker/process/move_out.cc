@@ -36,6 +36,7 @@ std::string Comparable(wire::OpenReply reply) {
   reply.largest_chunk = 0;  // a wish of the keeper's
   for (wire::DeviceDescription& device : reply.devices) {
     device.uuid = {};
+    device.name.clear();  // has the software device's number; the attributes tell kinds apart
     device.leased.clear();
     for (wire::DeviceAttribute& attribute : device.attributes) {
       if (NamesThePlace(attribute.attribute)) attribute.value = 0;
@@ -64,6 +65,7 @@ std::string MoveOut::Unmovable() {
   if (std::string why = session_.journal().Unmovable(); !why.empty()) return why;
   for (const auto& context : session_.contexts.All()) {
     if (context->failed != 0) return "its context has failed";
+    if (!context->primary) return "it has a context of its own beside the device's primary one";
   }
   if (session_.memory().away() != 0) return "its memory is swapped out";
   CarriedMemory memory = session_.memory().Carry();
