@@ -1,4 +1,4 @@
-"""Sessions that move between two devices of a server while their programs run: each program computes
+"""Sessions that move between two devices of a server while their programs run: each computes
 everything a second time on the host and counts its kernels on the device."""
 import os
 import random

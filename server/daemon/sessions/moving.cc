@@ -149,7 +149,7 @@ class SessionTable::Mover {
     new_packets_ = std::move(packets.ours);
     const int given[] = {packets.theirs.get(), stream_.theirs.get()};
     wire::Descriptor control = new_->ControlSocket();
-    *sentence = "its new worker cannot be told";
+    *sentence = "its new worker takes no messages";
     bool told = wire::SendMessage(control.get(), message::Pack(moving::MoveIn{}), given);
     stream_.theirs = {};
     if (!told) return false;
