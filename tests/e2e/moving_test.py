@@ -48,7 +48,6 @@ class MovingTest(unittest.TestCase):
     def test_there_and_back_at_random_moments(self):
         longwire = self.serve()
         program = self.start(longwire)
-        moves = 0
         for _ in range(30 if LONG else 6):
             time.sleep(self.random.random() * 0.5)
             session = self.session(longwire)
@@ -59,7 +58,6 @@ class MovingTest(unittest.TestCase):
             self.assertEqual(1 - here, now["seats"][0].get("device", 0))
             self.assertNotEqual(session["worker_pid"], now["worker_pid"])
             self.assertFalse(server.is_alive(session["worker_pid"]))
-            moves += 1
         time.sleep(0.3)
         self.expect_right(longwire, program)
 
@@ -88,6 +86,35 @@ class MovingTest(unittest.TestCase):
         self.assertIn("uses the worker's rings itself", refused.err)
         self.expect_right(longwire, program)
 
+    def test_a_daemon_that_is_killed_meanwhile(self):
+        """The session goes on in one of the two workers, also where the client knows it by a number
+        that it had before; killed between the end of one and the beginning of the other, it ends
+        with an error."""
+        for _ in range(10 if LONG else 2):
+            with server.Server(software_devices=2, warm_workers=0) as longwire:
+                program = self.start(longwire)
+                session = self.session(longwire)
+                here = session["seats"][0].get("device", 0)
+                self.assertEqual(0, self.migrate(longwire, session["id"], 1 - here).code)
+                move = self.begin(longwire, self.session(longwire)["id"], here)
+                time.sleep(self.random.random())
+                daemon = longwire.children.pop("longwired")
+                daemon.kill()
+                daemon.wait()
+                longwire.start_daemon()
+                move.communicate(timeout=60)
+                time.sleep(0.3)
+                out, err = program.communicate(timeout=60)
+                if program.returncode != 3:
+                    self.assertEqual(0, program.returncode, (out, err, longwire.log_tail()))
+                    self.assertIn("PASS counted_training", out)
+                server.wait_for(longwire.is_unused, 10, "the memory of both workers")
+
+    def begin(self, longwire, session, device):
+        return subprocess.Popen(
+            [longwire.dist / "bin" / "longwire", "admin", "migrate", str(session), str(device)],
+            env=longwire.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
     def test_a_worker_that_is_killed_meanwhile(self):
         """A new worker that dies changes nothing; without its old one the session ends."""
         longwire = self.serve(warm_workers=0)
@@ -95,10 +122,7 @@ class MovingTest(unittest.TestCase):
         for _ in range(6 if LONG else 3):
             session = self.session(longwire)
             device = 1 - session["seats"][0].get("device", 0)
-            move = subprocess.Popen(
-                [longwire.dist / "bin" / "longwire", "admin", "migrate", str(session["id"]),
-                 str(device)], env=longwire.environment(),
-                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            move = self.begin(longwire, session["id"], device)
             old = session["worker_pid"]
             victim = None
             while victim is None and move.poll() is None:

@@ -199,10 +199,6 @@ class SessionTable::Mover {
     int32_t rebuilt = Hear(new_packets_.get(), kCopyPatience, &there);
     if (rebuilt != 0) {
       *sentence = "it cannot be rebuilt on that device: " + there;
-      std::string here;
-      new_packets_ = {};
-      table_.warden_->Kill(new_->id());
-      if (Hear(packets_.get(), kAnswerPatience, &here) > 0) *sentence += "; " + here;
       return false;
     }
     return Hear(packets_.get(), kAnswerPatience, sentence) == 0;
@@ -257,7 +253,8 @@ std::shared_ptr<ServerSession> SessionTable::FindAlsoMoved(uint64_t id) {
   {
     base::MutexLock lock(mutex_);
     auto moved = moved_.find(id);
-    if (moved != moved_.end()) id = moved->second;
+    // Both are there where a daemon was killed before the old worker had ended: that one goes on.
+    if (moved != moved_.end() && !sessions_.contains(id)) id = moved->second;
   }
   return Find(id);
 }
