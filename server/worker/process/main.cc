@@ -208,6 +208,24 @@ void HearDaemon(worker::WorkerSession& session, worker::MoveOut& move_out, wire:
   }
 }
 
+// Until the daemon closes it.
+void HearDaemon(worker::WorkerSession& session, worker::MoveOut& move_out, int control) {
+  bool closed = false;
+  while (!closed) {
+    auto said = wire::ReceiveMessage(control, std::chrono::milliseconds(-1), &closed);
+    if (said) HearDaemon(session, move_out, std::move(*said));
+  }
+}
+
+// A session that moves here.
+void TakeSession(worker::WorkerSession& session, const wire::OpenReply& reply,
+                 wire::Message* move_in) {
+  if (reply.code != 0 || move_in->descriptors.size() != 2) _exit(1);
+  worker::MoveIn(session, reply, std::move(move_in->descriptors[0]),
+                 std::move(move_in->descriptors[1]));
+  session.Start();
+}
+
 }  // namespace
 
 int main(int count, char** words) {
@@ -272,17 +290,9 @@ int main(int count, char** words) {
   std::vector<int> descriptors = session->lanes().descriptors();
   if (reply.segment_bytes != 0) descriptors.push_back(session->host_segment().descriptor());
   Answer(control, reply, descriptors);
-  if (move_in && move_in->descriptors.size() == 2) {
-    worker::MoveIn(*session, reply, std::move(move_in->descriptors[0]),
-                   std::move(move_in->descriptors[1]));
-    session->Start();
-  }
+  if (move_in) TakeSession(*session, reply, &*move_in);
   auto* move_out = new worker::MoveOut(*session, std::move(request), reply);
   // The socket stays open for the session's life: what is known of images comes over it.
-  bool closed = false;
-  while (!closed) {
-    auto said = wire::ReceiveMessage(control, std::chrono::milliseconds(-1), &closed);
-    if (said) HearDaemon(*session, *move_out, std::move(*said));
-  }
+  HearDaemon(*session, *move_out, control);
   _exit(0);
 }
