@@ -125,27 +125,27 @@ class MovingTest(unittest.TestCase):
             move = self.begin(longwire, session["id"], device)
             old = session["worker_pid"]
             victim = None
-            while victim is None and move.poll() is None:
+            while victim is None:
                 workers = longwire.processes().get("longwire-worker", [])
                 victim = next((pid for pid in workers if pid != old), None)
-            time.sleep(self.random.random() * 0.3)
-            if victim is not None and server.is_alive(old):
-                try:
-                    os.kill(victim, signal.SIGKILL)
-                except ProcessLookupError:
-                    pass
+            time.sleep(self.random.random() * 0.1)
+            try:
+                os.kill(victim, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
             _, err = move.communicate(timeout=60)
-            if program.poll() is not None or not server.is_alive(old):
+            if not longwire.status()["sessions"]:
                 break
-            self.assertEqual(1, move.returncode, err)
+            now = self.session(longwire)["worker_pid"]
+            self.assertNotEqual(victim, now)
+            if move.returncode != 0:
+                self.assertEqual(old, now, err)
         # Killed after the switch it was the session's only worker: then it is an error, and never a
         # wrong value.
-        if not server.is_alive(old):
-            out, _ = program.communicate(timeout=60)
-            self.assertEqual(3, program.returncode, out)
-            self.assertIn("ERROR", out)
-        else:
-            self.expect_right(longwire, program)
+        out, _ = program.communicate(timeout=60)
+        self.assertIn(program.returncode, (0, 3), out)
+        self.assertIn("ERROR" if program.returncode == 3 else "PASS counted_training", out)
+        server.wait_for(longwire.is_unused, 10, "the memory of both workers")
 
 
 if __name__ == "__main__":

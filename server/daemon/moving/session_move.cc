@@ -1,8 +1,6 @@
 // Moves a session to a new worker on another device of this server (docs/moving.md). The new worker
 // is a session of its own number, which takes the old one's place; the client resumes by the number
 // that it knows. Until the places are swapped every failure lets the old worker go on.
-#include "server/protocol/moving.h"
-
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -13,6 +11,7 @@
 #include "server/daemon/sessions/recording.h"
 #include "server/daemon/sessions/session_table.h"
 #include "server/daemon/sessions/terms.h"
+#include "server/protocol/moving.h"
 
 namespace longwire::daemon {
 namespace {
