@@ -72,6 +72,8 @@ class Memory {
   // For sessions that move (memory_moving.cc), on one device. Restore returns what was leased with
   // the opening, and leases and maps what the old worker had.
   CarriedMemory Carry();
+  // True if a chunk that was mapped once is mapped nowhere now: what it holds cannot be read.
+  bool HoldsUnmapped();
   CUresult Restore(const CarriedMemory& carried);
 
   // Bytes that Map would cover; 0 if a chunk is unknown.

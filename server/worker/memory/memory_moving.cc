@@ -1,6 +1,7 @@
 // Chunks and mappings of a session that moves: read in the old worker, made again in the new one,
 // with chunks of another keeper under the same numbers at the same addresses.
 #include <algorithm>
+#include <utility>
 
 #include "base/try.h"
 #include "server/worker/memory/memory.h"
@@ -16,6 +17,13 @@ CarriedMemory Memory::Carry() {
     carried.mappings.push_back({address, mapping.bytes, mapping.chunk, mapping.access});
   }
   return carried;
+}
+
+bool Memory::HoldsUnmapped() {
+  base::MutexLock lock(mutex_);
+  return std::ranges::any_of(chunks_, [](const auto& entry) {
+    return entry.second.handle != 0 && entry.second.mappings == 0;
+  });
 }
 
 CUresult Memory::LeaseCarried(const CarriedMemory& carried) {
@@ -40,8 +48,8 @@ CUresult Memory::LeaseCarried(const CarriedMemory& carried) {
       const CarriedChunk& wanted = carried.chunks[at++];
       if (chunk.bytes != wanted.bytes) return CUDA_ERROR_INVALID_VALUE;
       Chunk& place = chunks_[wanted.number];
-      place = {0, chunk.bytes, 0, chunk.id, 0, false, {}};
-      LONGWIRE_TRY(ImportHandle(chunk.memory, &place.handle));
+      place = {0, chunk.bytes, 0, chunk.id, 0, false, std::move(chunk.memory)};
+      ++lent_;
     }
   }
   base::MutexLock lock(mutex_);
@@ -58,6 +66,7 @@ CUresult Memory::Restore(const CarriedMemory& carried) {
       return CUDA_ERROR_INVALID_VALUE;
     }
     if (!InWindow(one.address, one.bytes)) return CUDA_ERROR_INVALID_VALUE;
+    LONGWIRE_TRY(Import(&chunk->second));
     LONGWIRE_TRY(driver_.cuMemMap(one.address, one.bytes, 0, chunk->second.handle, 0));
     mappings_[one.address] = {one.bytes, one.chunk, one.access};
     ++chunk->second.mappings;

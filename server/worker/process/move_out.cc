@@ -68,6 +68,7 @@ std::string MoveOut::Unmovable() {
     if (!context->primary) return "it has a context of its own beside the device's primary one";
   }
   if (session_.memory().away() != 0) return "its memory is swapped out";
+  if (session_.memory().HoldsUnmapped()) return "it holds memory that is mapped nowhere now";
   CarriedMemory memory = session_.memory().Carry();
   if (std::max(memory.chunks.size(), memory.mappings.size()) > kListedInFrame) {
     return "it has more pieces of memory than a move can list";
