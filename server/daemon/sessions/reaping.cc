@@ -48,7 +48,7 @@ void SessionTable::ReapLoop() {
       auto patience = attached_before ? config::ResumeGrace(*live_.Get())
                                       : std::chrono::milliseconds(kFirstAttachPatience);
       Clock::time_point since = session->detached_since();
-      if (since == Clock::time_point::max()) continue;
+      if (since == Clock::time_point::max() || session->moving()) continue;
       detached = true;
       if (Clock::now() - since < patience) continue;
       End(session, {static_cast<uint32_t>(transport::kLaunchFailed),

@@ -78,6 +78,22 @@ class ServerSession {
   bool End(const transport::Closed& closed);
   // Stops the relay without an end, so that another daemon can go on with it.
   void Leave();
+  // For a move (moving.cc). True for the one that may move it now.
+  bool BeginMove() { return !moving_.exchange(true); }
+  void EndMove() { moving_ = false; }
+  bool moving() const { return moving_; }
+  // Breaks the connections and keeps them away, so that nobody uses the rings; or lets them come.
+  bool Pause();
+  void Resume();
+  // This one, with a new worker, goes on where the other one, which is paused, is.
+  bool GoOnFrom(ServerSession& other);
+  // Another session goes on in its place: nobody ends it any more. False if it has ended.
+  bool Retire();
+  // Waits for the worker's end.
+  bool WorkerEnds(std::chrono::milliseconds patience) const;
+  // The numbers that its client knows it by.
+  std::vector<uint64_t> formerly;
+
   // `on_end` is called once by End before it closes the rings, or at once if the session has ended.
   // The local socket uses it. An empty one removes the earlier one, which is not running any more
   // when this returns. `on_end` must not call back into the session.
@@ -117,7 +133,8 @@ class ServerSession {
   const Clock::time_point opened_;
   std::vector<std::unique_ptr<Lane>> lanes_;  // constant after Introduce
   wire::Descriptor segment_;                  // likewise; of local clients only
-  std::shared_ptr<LaneNotes> notes_;          // likewise; of relayed ones only
+  std::atomic<bool> moving_{false};
+  std::shared_ptr<LaneNotes> notes_;  // likewise; of relayed ones only
 
   mutable base::Mutex mutex_{base::ranks::kServerSession};
   Proof proof_ LONGWIRE_GUARDED_BY(mutex_);

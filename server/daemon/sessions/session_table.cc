@@ -430,6 +430,9 @@ void SessionTable::End(const std::shared_ptr<ServerSession>& session,
   {
     base::MutexLock lock(mutex_);
     sessions_.erase(session->id());
+    if (!away) {
+      for (uint64_t number : session->formerly) moved_.erase(number);
+    }
     if (away) {
       farewells_.Add(session->id(), peer.identity, peer.tenant->name(), closed.sentence, grace);
     }

@@ -67,6 +67,11 @@ class SessionTable {
   // Bytes of all devices that can be lent together; 0: not known yet.
   uint64_t lendable() const { return lendable_.load(); }
   std::shared_ptr<ServerSession> Find(uint64_t id);
+  // Also by a number that it had before it moved, which its client goes on using.
+  std::shared_ptr<ServerSession> FindAlsoMoved(uint64_t id);
+  // Moves a session to another device of this server (moving.cc). False with a sentence, and the
+  // session goes on where it is.
+  bool Move(uint64_t id, int32_t device, std::string* sentence);
   std::vector<std::shared_ptr<ServerSession>> List();
   // Why a session ended that was the peer's; empty if there is none.
   std::string FarewellTo(const Peer& peer, uint64_t session);
@@ -132,6 +137,7 @@ class SessionTable {
                                               PlacedSession* placed, OpenedSession* opened,
                                               OpeningRefusal* refusal);
   void NoteDevices(const warden::Stats& stats);
+  class Mover;
   // Counts a new session against the limits of its tenant and its identity; Release undoes it.
   bool Admit(const Peer& peer, size_t descriptors, OpeningRefusal* refusal);
   bool AdmitTenant(const config::Tenant& tenant, OpeningRefusal* refusal);
@@ -189,6 +195,8 @@ class SessionTable {
   base::Mutex mutex_{base::ranks::kSessionTable};
   base::CondVar changed_;
   std::map<uint64_t, std::shared_ptr<ServerSession>> sessions_ LONGWIRE_GUARDED_BY(mutex_);
+  // Where sessions that have moved are now, by their former numbers.
+  std::map<uint64_t, uint64_t> moved_ LONGWIRE_GUARDED_BY(mutex_);
   Farewells farewells_ LONGWIRE_GUARDED_BY(mutex_);
   bool ending_ LONGWIRE_GUARDED_BY(mutex_) = false;  // no new sessions
   bool draining_ LONGWIRE_GUARDED_BY(mutex_) = false;

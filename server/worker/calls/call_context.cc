@@ -144,6 +144,7 @@ void CallContext::Answer(CUresult result, std::span<const std::byte> reply) {
   answered_ = true;
   result_ = result;
   if (result == kNotYet) return;
+  session_.journal().Answered(call_, result, reply);
   bool replies =
       CallKind(call_.call) == CallKindValue::kAfterReply || (call_.flags & wire::kWantsReply) != 0;
   if (result != CUDA_SUCCESS && (!replies || IsSticky(result))) {
@@ -193,6 +194,7 @@ static bool IsDenied(WorkerSession& session, CallContext& context, const QueuedC
 }
 
 void Executor::Refuse(const QueuedCall& call, CUresult code) const {
+  session_.journal().Answered(call, code, {});
   bool replies =
       CallKind(call.call) == CallKindValue::kAfterReply || (call.flags & wire::kWantsReply) != 0;
   if (replies) {

@@ -10,6 +10,7 @@
 
 #include "base/lock_ranks.h"
 #include "base/mutex.h"
+#include "server/worker/memory/carried_memory.h"
 #include "server/worker/memory/keeper_client.h"
 #include "server/worker/support/driver.h"
 #include "wire/open.h"
@@ -68,6 +69,13 @@ class Memory {
   CUresult TakeBack(std::vector<KeeperClient::Chunk>& chunks);
   size_t away() const { return away_; }  // chunks
 
+  // For sessions that move (memory_moving.cc), on one device. Restore returns what was leased with
+  // the opening, and leases and maps what the old worker had.
+  CarriedMemory Carry();
+  // True if a chunk that was mapped once is mapped nowhere now: what it holds cannot be read.
+  bool HoldsUnmapped();
+  CUresult Restore(const CarriedMemory& carried);
+
   // Bytes that Map would cover; 0 if a chunk is unknown.
   uint64_t BytesOf(const std::vector<uint64_t>& chunks);
   // The device of the chunk mapped at the address, as the client counts; -1 if there is none.
@@ -98,6 +106,7 @@ class Memory {
   CUresult Add(int32_t device, std::vector<KeeperClient::Chunk>& granted,
                std::vector<wire::LeasedChunk>* leased);
   CUresult Import(Chunk* chunk);
+  CUresult LeaseCarried(const CarriedMemory& carried);
   // Releases the driver's handle, if any, of a chunk that is mapped nowhere.
   CUmemGenericAllocationHandle TakeHandle(Chunk* chunk);
   Range Nearest(uint64_t address) const LONGWIRE_REQUIRES(mutex_);

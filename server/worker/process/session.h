@@ -45,6 +45,7 @@
 #include "server/worker/support/handle_table.h"
 #include "server/worker/support/helpers.h"
 #include "server/worker/support/host_memory.h"
+#include "server/worker/support/journal.h"
 #include "server/worker/support/object_values.h"
 #include "server/worker/support/objects.h"
 #include "server/worker/support/text_pipes.h"
@@ -127,10 +128,17 @@ class WorkerSession {
   Spans& spans() { return spans_; }
   LoadedFunctions& loaded_functions() { return loaded_functions_; }
   SessionRules& rules() { return rules_; }
+  Journal& journal() { return journal_; }
+  Completion& completion() { return completion_; }
+  LogThread& log() { return log_; }
+  Helpers& helpers() { return helpers_; }
+  // The rings have another worker's bytes and positions, from where this one goes on. Before Start.
+  void ReopenRings();
 
   // First, for what they hold is counted in it.
  private:
   HostMemory host_memory_;
+  Journal journal_;
 
  public:
   HandleTable<Context> contexts;
@@ -152,7 +160,7 @@ class WorkerSession {
   DriverTable driver_;
   CurrentContext current_context_;
   std::vector<Device> devices_;
-  std::shared_ptr<wire::RingMemory> up_;
+  std::shared_ptr<wire::RingMemory> up_, down_ring_;
   TextPipes* text_;
   std::function<void()> on_over_;
   std::atomic<uint64_t> used_contexts_{0};  // a bit for each device's primary context

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -126,6 +127,8 @@ struct EventVersion {
   bool failed = false;
   bool passed = false;  // it will have no record
   uint32_t waits = 0;   // sorted, not yet issued
+  // Recorded in another worker, before the session moved here: how long before.
+  std::optional<uint64_t> before_nanos;
 };
 
 // The driver event of an event that graphs record or wait for. All its records use this one.

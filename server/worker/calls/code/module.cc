@@ -82,11 +82,23 @@ static CUresult ChargeVariables(CallContext& context, const calls::lwModuleLoad&
   return CUDA_SUCCESS;
 }
 
+// A session that moved here brings its images along.
+static CUresult Fetch(CallContext& context, const calls::lwModuleLoad& call,
+                      Transfers::Image* fetched, uint32_t* knowledge) {
+  WorkerSession& session = context.session();
+  const uint64_t position = context.call().position;
+  if (!session.journal().GiveImage(position, &fetched->bytes, knowledge)) {
+    LONGWIRE_TRY(FetchImage(session.image_sources(), call, fetched, knowledge));
+  }
+  session.journal().TookImage(position, fetched->bytes, *knowledge);
+  return CUDA_SUCCESS;
+}
+
 CUresult Do_lwModuleLoad(CallContext& context, const calls::lwModuleLoad& call,
                          calls::lwModuleLoad::Reply* reply) {
   WorkerSession& session = context.session();
   Transfers::Image fetched;
-  LONGWIRE_TRY(FetchImage(session.image_sources(), call, &fetched, &reply->knowledge));
+  LONGWIRE_TRY(Fetch(context, call, &fetched, &reply->knowledge));
   std::vector<std::byte>& image = fetched.bytes;
   if (!ImageFits(image, call.bytes)) return CUDA_ERROR_INVALID_IMAGE;
   const std::string name = NameOfModule(session, call, image);
