@@ -54,7 +54,7 @@ class PoolTest : public etcd_testing::Cluster {
     host_ = std::make_unique<HostPart>(*client_, *lease_, facts_, options_);
     front_ = std::make_unique<FrontPart>(*client_, *lease_, "gpu1");
     placer_ = std::make_unique<PlacerPart>(*client_, *lease_, "gpu1", "pack", TenantLimits{},
-                                           [] { return true; });
+                                           std::chrono::seconds(30), [] { return true; });
     ASSERT_TRUE(lease_->Start(&sentence) && host_->Start(&sentence) && front_->Start(&sentence) &&
                 placer_->Start(&sentence))
         << sentence;

@@ -109,7 +109,7 @@ PoolOpening Pool::OpenAlone(Asked& asked, const Peer& peer, const std::atomic<bo
   }
   pool::Claim claim;
   std::string number;
-  const std::string policy = config::Placement_Name(config_.placement());
+  const std::string policy = config::Pool::Rule_Name(config_.placement());
   if (!host_->OpenAlone(asked.request, policy, &number, &claim, &sentence)) {
     return Refuse(peer, sentence);
   }
