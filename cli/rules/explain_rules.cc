@@ -1,8 +1,10 @@
 #include "cli/rules/explain_rules.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
+#include "cli/json/json_object.h"
 #include "cli/text.h"
 #include "server/rules/decide.h"
 #include "server/rules/pattern.h"
@@ -49,10 +51,11 @@ std::string ScopeText(const rules::Rule& rule) {
   return text.empty() ? "" : " (" + text.substr(1) + ")";
 }
 
-std::string RuleText(const rules::Rule& rule) {
-  std::string text = "  rule " + rule.name + ScopeText(rule) + "\n";
-  auto add = [&text](const std::string& what, const std::string& words) {
-    if (!words.empty()) text += "    " + what + ": " + words + "\n";
+// What it does: of what kind, in words.
+std::vector<std::pair<std::string, std::string>> EffectsOf(const rules::Rule& rule) {
+  std::vector<std::pair<std::string, std::string>> effects;
+  auto add = [&effects](const std::string& what, const std::string& words) {
+    if (!words.empty()) effects.emplace_back(what, words);
   };
   add("launch", LaunchText(rule.launch));
   add("jit", JitText(rule.jit));
@@ -64,7 +67,20 @@ std::string RuleText(const rules::Rule& rule) {
     add("retry", std::to_string(rule.retry.count) + " times, first after " +
                      std::to_string(rule.retry.back_off_milliseconds) + " ms");
   }
+  return effects;
+}
+
+std::string RuleText(const rules::Rule& rule) {
+  std::string text = "  rule " + rule.name + ScopeText(rule) + "\n";
+  for (const auto& [what, words] : EffectsOf(rule)) text += "    " + what + ": " + words + "\n";
   return text;
+}
+
+std::string RuleJson(const rules::Rule& rule) {
+  JsonObject object;
+  object.Add("rule", rule.name).Add("module", rule.module).Add("kernel", rule.kernel);
+  for (const auto& [what, words] : EffectsOf(rule)) object.Add(what, words);
+  return object.Text();
 }
 
 bool IsAbout(const rules::Rule& rule, const RulesQuestion& question) {
@@ -74,13 +90,13 @@ bool IsAbout(const rules::Rule& rule, const RulesQuestion& question) {
   return fits(rule.module, question.module) && fits(rule.kernel, question.kernel);
 }
 
-std::string OfTenant(const config::Config& config, const std::string& tenant,
-                     const RulesQuestion& question) {
-  std::string text;
+std::vector<rules::Rule> Applying(const config::Config& config, const std::string& tenant,
+                                  const RulesQuestion& question) {
+  std::vector<rules::Rule> applying;
   for (const rules::Rule& rule : rules::RulesOf(config, tenant, question.program).rules) {
-    if (IsAbout(rule, question)) text += RuleText(rule);
+    if (IsAbout(rule, question)) applying.push_back(rule);
   }
-  return "tenant " + tenant + ":\n" + (text.empty() ? "  no rule applies\n" : text);
+  return applying;
 }
 
 // Where no tenant is listed there is this one.
@@ -94,16 +110,40 @@ bool HasTenant(const config::Config& config, const std::string& tenant) {
                              [&](const auto& listed) { return listed.name() == tenant; });
 }
 
-std::string ExplainRules(const config::Config& config, const RulesQuestion& question) {
+namespace {
+
+std::vector<std::string> TenantsOf(const config::Config& config, const RulesQuestion& question) {
+  if (!question.tenant.empty()) return {question.tenant};
   std::vector<std::string> tenants;
   for (const config::Tenant& tenant : config.tenants()) tenants.push_back(tenant.name());
   if (tenants.empty()) tenants.emplace_back(kOnlyTenant);
+  return tenants;
+}
+
+}  // namespace
+
+std::string ExplainRules(const config::Config& config, const RulesQuestion& question) {
   std::string text;
-  for (const std::string& tenant : tenants) {
-    if (!question.tenant.empty() && tenant != question.tenant) continue;
-    text += OfTenant(config, tenant, question);
+  for (const std::string& tenant : TenantsOf(config, question)) {
+    std::string of_tenant;
+    for (const rules::Rule& rule : Applying(config, tenant, question)) of_tenant += RuleText(rule);
+    text += "tenant " + tenant + ":\n" + (of_tenant.empty() ? "  no rule applies\n" : of_tenant);
   }
   return text;
+}
+
+std::string ExplainRulesJson(const config::Config& config, const RulesQuestion& question) {
+  std::string list;
+  for (const std::string& tenant : TenantsOf(config, question)) {
+    std::string of_tenant;
+    for (const rules::Rule& rule : Applying(config, tenant, question)) {
+      of_tenant += (of_tenant.empty() ? "" : ",") + RuleJson(rule);
+    }
+    JsonObject object;
+    object.Add("tenant", tenant).AddValue("rules", "[" + of_tenant + "]");
+    list += (list.empty() ? "" : ",") + object.Text();
+  }
+  return "{\"tenants\":[" + list + "]}\n";
 }
 
 }  // namespace longwire::cli

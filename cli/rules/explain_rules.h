@@ -17,5 +17,7 @@ struct RulesQuestion {
 bool HasTenant(const config::Config& config, const std::string& tenant);
 // A paragraph for each tenant.
 std::string ExplainRules(const config::Config& config, const RulesQuestion& question);
+// One object, with the rules of each tenant and what they do in words.
+std::string ExplainRulesJson(const config::Config& config, const RulesQuestion& question);
 
 }  // namespace longwire::cli

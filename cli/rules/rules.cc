@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/commands.h"
+#include "cli/json/json_object.h"
 #include "cli/rules/explain_rules.h"
 #include "cli/text.h"
 #include "server/config/config.h"
@@ -44,12 +45,17 @@ bool ReadRules(const std::string& file, config::Config* config) {
   return problems.empty();
 }
 
-int CheckRules(const std::string& given) {
+int CheckRules(const std::string& given, bool json) {
   const std::string file = FileOr(given);
   config::Config config;
   if (!ReadRules(file, &config)) return 1;
   int count = config.rules_size();
   for (const config::Tenant& tenant : config.tenants()) count += tenant.rules_size();
+  if (json) {
+    JsonObject object;
+    object.Add("file", file).Add("rules", static_cast<uint64_t>(count)).Print();
+    return 0;
+  }
   std::printf("%s: %d rule%s, nothing is wrong\n", file.c_str(), count, count == 1 ? "" : "s");
   return 0;
 }
@@ -57,6 +63,7 @@ int CheckRules(const std::string& given) {
 struct ExplainWish {
   std::string file;
   RulesQuestion question;
+  bool json = false;
 };
 
 int Explain(const ExplainWish& wish) {
@@ -68,7 +75,9 @@ int Explain(const ExplainWish& wish) {
                  Printable(wish.question.tenant).c_str());
     return 1;
   }
-  std::fputs(ExplainRules(config, wish.question).c_str(), stdout);
+  const std::string text =
+      wish.json ? ExplainRulesJson(config, wish.question) : ExplainRules(config, wish.question);
+  std::fputs(text.c_str(), stdout);
   return 0;
 }
 
@@ -76,13 +85,15 @@ int Explain(const ExplainWish& wish) {
 
 void AddRules(CommandLine& line) {
   auto file = std::make_shared<std::string>();
+  auto json = std::make_shared<bool>();
   auto wish = std::make_shared<ExplainWish>();
   CLI::App& rules = line.Add(nullptr, "rules",
                              "check and explain the rules of longwired's configuration; no server "
                              "is needed");
   CLI::App& check = line.Add(&rules, "check", "every mistake in the file, with line and column",
-                             [file] { return CheckRules(*file); });
+                             [=] { return CheckRules(*file, *json); });
   check.add_option("FILE", *file, "the file");
+  check.add_flag("--json", *json, "the number of rules for programs");
   CLI::App& explain =
       line.Add(&rules, "explain", "which rules apply to a program of each tenant, and what they do",
                [wish] { return Explain(*wish); });
@@ -93,6 +104,7 @@ void AddRules(CommandLine& line) {
       ->type_name("SHA256");
   explain.add_option("--kernel", wish->question.kernel, "the name of a kernel in the module")
       ->type_name("NAME");
+  explain.add_flag("--json", wish->json, "the rules for programs");
   for (CLI::App* command : {&rules, &check, &explain}) command->footer(kFooter);
 }
 

@@ -111,6 +111,7 @@ Claims HostPart::Living() {
 // sum. Nobody else writes them: without host/H nothing is placed here.
 bool HostPart::Reconcile(Truth* truth, Capacity now, std::string* sentence) {
   const std::string key = Key(kCapacities, options_.name);
+  DropGone();  // reading etcd may have taken long
   const Claims living = Living();
   Claims wanted;
   for (const auto& [number, claim] : living) {

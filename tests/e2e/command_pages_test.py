@@ -47,7 +47,7 @@ while read -l line
 end
 """
 
-NO_JSON = ["completion", "config default", "pool explain", "run", "trace"]
+NO_JSON = ["completion", "config default", "run", "trace"]
 
 
 def options_of(text):

@@ -221,14 +221,16 @@ void Lane::Resume() {
 
 bool Lane::GoOnFrom(Lane& other) {
   std::shared_ptr<LaneNotes> notes;
+  uint32_t index = 0;
   {
     base::MutexLock lock(other.mutex_);
     notes = other.notes_;
+    index = other.index_;
     if (other.ended_ || notes == nullptr) return false;
   }
   if (!wire::CopyRing(*other.up_, *up_) || !wire::CopyRing(*other.down_, *down_)) return false;
   relay_ = std::make_unique<transport::RelayEnd>(up_, down_);
-  SetNotes(std::move(notes), other.index_, true);
+  SetNotes(std::move(notes), index, true);
   return true;
 }
 
