@@ -280,6 +280,11 @@ void AdoptSession(ClientSession* session) {
   are_several = TheSessions().size() > 1;
 }
 
+void DropSession(ClientSession* session) {
+  std::erase(TheSessions(), session);
+  are_several = TheSessions().size() > 1;
+}
+
 CUresult RefuseIfSeveral(const char* what) {
   if (!AreSeveral()) return CUDA_SUCCESS;
   LogError(std::string(what) + " is not possible in a program with devices of several servers: " +

@@ -392,6 +392,8 @@ std::span<ClientSession* const> Sessions();
 ClientSession& TheSession();
 // Adds one, before the process's state says that it is ready.
 void AdoptSession(ClientSession* session);
+// Takes one back that nobody uses any more: of tests that have several, one after the other.
+void DropSession(ClientSession* session);
 // Whether the program has devices of several servers.
 inline bool are_several = false;  // written before cuInit returns
 inline bool AreSeveral() { return are_several; }

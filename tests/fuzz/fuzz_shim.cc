@@ -92,7 +92,9 @@ class Receiving {
     session_ = std::make_unique<ClientSession>(std::move(parts));
     lanes_ = std::make_unique<shim::Lanes>(*session_, std::vector<shim::LaneRings>());
     session_->SetLanes(lanes_.get());
+    while (!shim::Sessions().empty()) shim::DropSession(shim::Sessions().front());
     shim::AdoptSession(session_.get());
+    BelongToSession();
     session_->AddStream(program_.stream);
     Give();
   }
@@ -120,6 +122,13 @@ class Receiving {
   }
 
  private:
+  void BelongToSession() {
+    program_.context->session = program_.stream->session = session_.get();
+    shim::Mirrors& mirrors = shim::TheMirrors();
+    base::MutexLock lock(mirrors.mutex);
+    for (auto& [number, channel] : mirrors.channels) channel->stream->session = session_.get();
+  }
+
   // As before its first call: each session has a log of its own.
   static void Rewind(shim::Stream* stream) {
     for (auto* position : {&stream->last, &stream->finished, &stream->wanted, &stream->awaited,
