@@ -9,6 +9,15 @@ namespace longwire::scheduler {
 
 namespace {
 
+constexpr Budget kOneCall = {1, std::chrono::microseconds(0)};
+
+// A seat on a device that another gang may have now waits for the next turn.
+bool Completes(const Seat& seat) {
+  const Gang& gang = *seat.session->gang;
+  const bool held = seat.device->holder == &gang || !seat.device->regime.turns;
+  return gang.turn.completes && held && !seat.unfinished;
+}
+
 Decision Decide(const Seat& seat) {
   const ScheduledSession& session = *seat.session;
   Decision decision{session.id, seat.device->id, true, {}, 0};
@@ -16,6 +25,10 @@ Decision Decide(const Seat& seat) {
   decision.open = session.gang->open();
   decision.budget = seat.device->regime.budget;
   decision.copy_slice = seat.device->regime.copy_slice;
+  if (Completes(seat)) {
+    decision.open = true;
+    decision.budget = kOneCall;
+  }
   return decision;
 }
 

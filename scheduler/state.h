@@ -2,6 +2,7 @@
 // registry.h keeps it, turns.h moves it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -43,6 +44,7 @@ struct Seat {
   Time gap{0};
   std::optional<Decision> told;  // the last decision
   bool marked = false;           // its decision may have changed
+  bool unfinished = false;       // it runs what it ran when its gang's turn was over
 };
 
 struct ScheduledSession {
@@ -57,7 +59,10 @@ struct ScheduledSession {
 //            work            its turn           over            drained, or too late
 //   resting ──────▶ waiting ──────────▶ turn ─────────▶ draining ──────▶ waiting or resting
 //
-// and free, from anywhere, while none of its devices has turns.
+// and free, from anywhere, while none of its devices has turns. A wide gang's turn may end between
+// kernels that wait for each other, one on each device. Those that run can only drain if the others
+// begin, so while it drains the seats that have finished go on, a call at a time each, until
+// nothing runs that ran when the turn was over.
 enum class Phase { kFree, kResting, kWaiting, kTurn, kDraining };
 
 // A wide gang's place among all wide gangs: virtual time and arrival when it lined up.
@@ -72,6 +77,8 @@ struct Turn {
   Time patience{0};  // may latency-critical work keep the gate closed
   Time idle_since = kForever;
   Time drain_by{0};
+  Time complete_at{0};     // from then on what the unfinished work may wait for goes on
+  bool completes = false;  // it does
   Time charged{0};
   bool gave_up = false;  // it ended because the gang made nothing of it
 };
@@ -97,6 +104,13 @@ struct Gang {
 
   bool has_work() const { return queued + running > 0; }
   bool open() const { return phase == Phase::kFree || (phase == Phase::kTurn && turn.open); }
+  bool has_unfinished() const;
 };
+
+inline bool Gang::has_unfinished() const {
+  return std::ranges::any_of(sessions, [](const ScheduledSession* session) {
+    return std::ranges::any_of(session->seats, &Seat::unfinished);
+  });
+}
 
 }  // namespace longwire::scheduler

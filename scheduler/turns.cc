@@ -75,6 +75,9 @@ void Turns::OnActivity(Seat& seat, Activity activity) {
   if (gang.phase == Phase::kTurn) Spend(gang);
   const bool is_new = seat.activity != activity;
   SetActivity(seat, activity);
+  // What is reported to run soon after the gate closed ran then.
+  const bool drains = gang.phase == Phase::kDraining && now_ < gang.turn.complete_at;
+  seat.unfinished = activity == Activity::kRunning && (seat.unfinished || drains);
   if (is_new && !gang.tenant->best_effort()) {
     Device& device = *seat.device;
     if (activity == Activity::kIdle) {
@@ -131,7 +134,7 @@ void Turns::TakeOptions(Gang& gang) {
   } else if (gang.phase == Phase::kDraining) {
     const Time drain = options_.turn_length * options_.drain_lengths;
     turn.drain_by = std::min(turn.drain_by, After(now_, drain));
-    WakeAt(gang, turn.drain_by);
+    Unsettle(*turn.devices.front());
   }
 }
 
@@ -140,7 +143,7 @@ void Turns::TakeOptions(Gang& gang) {
 void Turns::Step(Gang& gang) {
   Turn& turn = gang.turn;
   if (gang.phase == Phase::kDraining) {
-    if (gang.running > 0 && now_ < turn.drain_by) return;
+    if (gang.running > 0 && now_ < turn.drain_by) return Complete(gang);
     counters_.overruns += gang.running > 0;
     return Finish(gang);
   }
@@ -214,12 +217,33 @@ void Turns::Drain(Gang& gang) {
     const Time kept = now_ - gang.turn.idle_since;
     gang.idle_credit -= std::clamp(kept - options_.linger, Time{0}, gang.idle_credit);
   }
+  const bool wide = gang.turn.devices.size() > 1;
+  for (ScheduledSession* session : gang.sessions) {
+    for (Seat& seat : session->seats) {
+      // Something may have begun since the last report. Whoever closes the gate reports what runs;
+      // in a turn of one device what does ends by itself.
+      const bool opened = wide && seat.told && seat.told->open;
+      if (opened && seat.activity == Activity::kQueued) SetActivity(seat, Activity::kRunning);
+      seat.unfinished = seat.activity == Activity::kRunning;
+    }
+  }
   gang.turn.drain_by = After(now_, options_.turn_length * options_.drain_lengths);
-  WakeAt(gang, gang.turn.drain_by);
+  gang.turn.complete_at = wide ? After(now_, options_.complete_after) : kForever;
   Unsettle(*gang.turn.devices.front());
 }
 
+// Not at once: work that waits for nothing has mostly drained by then.
+void Turns::Complete(Gang& gang) {
+  Turn& turn = gang.turn;
+  const bool before = turn.completes;
+  turn.completes = now_ >= turn.complete_at && gang.has_unfinished();
+  if (turn.completes || before) changes_.Mark(gang);
+  const bool begins_later = now_ < turn.complete_at;
+  WakeAt(gang, begins_later ? std::min(turn.complete_at, turn.drain_by) : turn.drain_by);
+}
+
 void Turns::Finish(Gang& gang) {
+  if (std::exchange(gang.turn.completes, false)) changes_.Mark(gang);
   gang.phase = Phase::kResting;
   // First, so that the order knows that it still wants the device.
   if (gang.has_work()) LineUp(gang);

@@ -69,6 +69,7 @@ class Turns {
   bool IsNext(Gang& gang, Time slack);
   void SetGate(Gang& gang, bool open);
   void Drain(Gang& gang);
+  void Complete(Gang& gang);
   void Finish(Gang& gang);
   void ReleaseDevices(Gang& gang);
   void WakeAt(Gang& gang, Time time);

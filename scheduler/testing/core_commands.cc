@@ -62,6 +62,7 @@ std::string LimitsOf(const Decision& decision) {
 
 // The scheduler's options, less what tests/proof has switched off.
 Options Guarded(Options options) {
+  if (wire::GuardIsOff("complete")) options.complete_after = kForever;
   if (wire::GuardIsOff("max_wait")) options.max_wait = kForever;
   if (wire::GuardIsOff("drain_limit")) options.drain_lengths = 1000;
   if (wire::GuardIsOff("launch_gap")) options.longest_gap = Time{0};

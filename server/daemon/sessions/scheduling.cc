@@ -29,8 +29,6 @@ constexpr std::chrono::milliseconds kHears{100};
 constexpr std::chrono::seconds kSharesSpan{60};
 constexpr uint64_t kWake = 0;  // session 0 does not exist
 
-Time Now() { return Time(gates::Nanoseconds()); }
-
 Activity ActivityOf(const gates::DeviceGate& gate) {
   if (gate.running_since.load() != 0) return Activity::kRunning;
   return gate.busy.load() != 0 ? Activity::kQueued : Activity::kIdle;
@@ -63,6 +61,8 @@ int WaitForEvents(int epoll, std::optional<std::chrono::nanoseconds> timeout,
 }
 
 }  // namespace
+
+Time Scheduling::Now() { return Time(gates::Nanoseconds()); }
 
 Scheduling::Scheduling(const SchedulingOptions& options)
     : epoll_(epoll_create1(EPOLL_CLOEXEC)),
@@ -144,70 +144,6 @@ void Scheduling::Close(uint64_t session) {
   workers_.erase(worker);
   Deliver(scheduler::SessionClosed{session});
   WatchSharedDevices();
-}
-
-void Scheduling::ChangeTenant(const std::string& tenant, PriorityClass priority_class,
-                              uint32_t weight) {
-  base::MutexLock lock(mutex_);
-  for (auto& [number, device] : devices_) {
-    for (Seat& seat : device.seats) {
-      if (seat.tenant == tenant) seat.best_effort = priority_class == PriorityClass::kBestEffort;
-    }
-  }
-  for (auto& [id, worker] : workers_) {
-    if (worker.info.tenant != tenant) continue;
-    worker.info.priority_class = priority_class;
-    worker.info.weight = weight;
-  }
-  Deliver(scheduler::TenantChanged{tenant, priority_class, weight});
-  eventfd_write(wake_.get(), 1);
-}
-
-void Scheduling::Change(const SchedulingOptions& options) {
-  base::MutexLock lock(mutex_);
-  auto policy = scheduler::MakePolicy(options.policy);
-  if (policy == nullptr) return;
-  const bool was_enabled = options_.enabled;
-  if (was_enabled && !options.enabled) {
-    for (auto& [id, worker] : workers_) Deliver(scheduler::SessionClosed{id});
-  }
-  options_ = options;
-  std::swap(policy_, policy);  // the old one lives until the core has the new one
-  scheduler::SharingChanged change{policy_.get(), options_.times};
-  if (options_.enabled) {
-    Deliver(change);
-  } else {
-    core_.On(Now(), change);  // it has no sessions
-    OpenAllGates();
-  }
-  if (!was_enabled && options_.enabled) {
-    for (auto& [number, device] : devices_) {
-      for (Seat& seat : device.seats) seat.core_from = seat.gpu_time;
-    }
-    for (auto& [id, worker] : workers_) Deliver(scheduler::SessionOpened{worker.info});
-  }
-  for (auto& [number, device] : devices_) {
-    for (Seat& seat : device.seats) SetTimeSlice(seat);
-  }
-  WatchSharedDevices();
-  eventfd_write(wake_.get(), 1);
-}
-
-void Scheduling::OpenAllGates() {
-  for (auto& [number, device] : devices_) {
-    for (Seat& seat : device.seats) {
-      gates::DeviceGate& gate = seat.gate();
-      gate.budget_calls = gate.budget_microseconds = gate.copy_slice_bytes = 0;
-      gate.closed = 0;
-      seat.limited = false;
-      seat.page->RingWorker();
-    }
-  }
-}
-
-SchedulingOptions Scheduling::options() {
-  base::MutexLock lock(mutex_);
-  return options_;
 }
 
 // A session that is alone on its devices sends no notifications: no other session's turn depends on
@@ -343,10 +279,9 @@ void Scheduling::Apply(const scheduler::Decision& decision) {
   bool was_closed = gate.closed.exchange(decision.open ? 0 : 1) != 0;
   seat->limited = !decision.open || budget != Budget{};
   SetTimeSlice(*seat);
-  // The core needs a report that a closed gate has drained, even if there was no work.
-  if (!decision.open && !was_closed && ActivityOf(gate) != Activity::kRunning) {
-    Report(decision.device, *seat);
-  }
+  // The core needs a report that a closed gate has drained, even if there was no work, and what runs
+  // of a turn that is over. The last report may be older than what the worker did since.
+  if (!decision.open && !was_closed) Report(decision.device, *seat);
 }
 
 void Scheduling::SetTimeSlice(Seat& seat) {

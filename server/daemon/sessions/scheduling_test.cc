@@ -157,6 +157,27 @@ TEST_F(SchedulingTest, AChangedPolicyIsInForceAtOnce) {
   EXPECT_TRUE(Until([&] { return one->device(0).closed != two->device(0).closed; }));
 }
 
+// The second and the third are of one tenant: turns of their own, until they are linked.
+TEST_F(SchedulingTest, LinkedSessionsMoveTogether) {
+  SchedulingOptions fair;
+  fair.policy = "weighted_fair";
+  Scheduling scheduling(fair);
+  auto other = Open(scheduling, 1, "other", PriorityClass::kBestEffort);
+  auto one = Open(scheduling, 2, "job", PriorityClass::kBestEffort);
+  auto two = Open(scheduling, 3, "job", PriorityClass::kBestEffort);
+  for (const auto& page : {other, one, two}) Work(*page, true);
+  auto closed = [](const auto& page) { return page->device(0).closed.load() != 0; };
+  scheduling.Join(2, 3);
+  for (bool job : {true, false, true}) {
+    for (const auto& page : {other, one, two}) Drain(*page);
+    EXPECT_TRUE(Until([&] { return closed(one) != job && closed(other) == job; }));
+    EXPECT_TRUE(Until([&] { return closed(one) == closed(two); }));
+    for (const auto& page : {other, one, two}) {
+      if (!closed(page)) Work(*page, true);
+    }
+  }
+}
+
 // Hears as a worker does, in a thread of its own, until it is stopped.
 class Hearing {
  public:

@@ -19,6 +19,7 @@
 #include "server/daemon/sessions/farewells.h"
 #include "server/daemon/sessions/identity_figures.h"
 #include "server/daemon/sessions/images.h"
+#include "server/daemon/sessions/linked_sessions.h"
 #include "server/daemon/sessions/opening_times.h"
 #include "server/daemon/sessions/placement.h"
 #include "server/daemon/sessions/refusal.h"
@@ -189,6 +190,7 @@ class SessionTable {
   std::atomic<uint64_t> lendable_{0};  // of all devices, as the warden said last; 0: not yet
   Check check_;
   Gone gone_;  // none: there is no pool
+  LinkedSessions linked_sessions_;
   Images images_;
   admission::Entrance entrance_;
 

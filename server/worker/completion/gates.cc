@@ -96,6 +96,14 @@ void Gates::Issued(int32_t device, int64_t calls) {
   if (before == 0) Update(device);
 }
 
+bool Gates::Enters(int32_t device) {
+  Issued(device, 1);  // first: one of the two sees the other
+  if (page_ == nullptr || page_->device(static_cast<uint32_t>(device)).closed.load() == 0)
+    return true;
+  NotIssued(device, 1);
+  return false;
+}
+
 void Gates::NotIssued(int32_t device, int64_t calls) {
   Device& state = devices_[device];
   int64_t queued = state.queued.load(std::memory_order_relaxed);
