@@ -13,7 +13,7 @@ def synchronize(devices=None):
 
 
 def seconds_of(work, repetitions, at_once, barrier=distributed.barrier, devices=None):
-    """Of one run: the median of several times in which so many run at once, the last waited for.
+    """Of one run: the median of several times in which `at_once` run in a row, the last waited for.
     Who measures collectives and training does so, since nobody waits for each of them."""
     times = []
     for _ in range(repetitions + 2):

@@ -279,8 +279,8 @@ void Scheduling::Apply(const scheduler::Decision& decision) {
   bool was_closed = gate.closed.exchange(decision.open ? 0 : 1) != 0;
   seat->limited = !decision.open || budget != Budget{};
   SetTimeSlice(*seat);
-  // The core needs a report that a closed gate has drained, even if there was no work, and what runs
-  // of a turn that is over. The last report may be older than what the worker did since.
+  // The core needs a report that a closed gate has drained, even if there was no work, and what
+  // runs of a turn that is over. The last report may be older than what the worker did since.
   if (!decision.open && !was_closed) Report(decision.device, *seat);
 }
 

@@ -1,5 +1,5 @@
 // Who has said the same token.
-#include "server/daemon/sessions/linked_sessions.h"
+#include "server/daemon/sharing/linked_sessions.h"
 
 #include <gtest/gtest.h>
 

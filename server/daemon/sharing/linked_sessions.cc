@@ -1,4 +1,4 @@
-#include "server/daemon/sessions/linked_sessions.h"
+#include "server/daemon/sharing/linked_sessions.h"
 
 namespace longwire::daemon {
 
