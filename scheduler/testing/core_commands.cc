@@ -145,7 +145,9 @@ std::string CoreCommands::Print(const std::vector<Decision>& decisions) {
   std::ostringstream output;
   for (const Decision& decision : decisions) {
     output << FormatTime(now_) << "  " << decision.session << "/" << decision.device << "  "
-           << (decision.open ? "open" : "closed");
+           << (decision.open         ? "open"
+               : decision.calls != 0 ? "closed, but for one call"
+                                     : "closed");
     const auto [at, is_new] = told_.try_emplace({decision.session, decision.device}, decision);
     if (is_new || LimitsOf(at->second) != LimitsOf(decision)) output << ", " << LimitsOf(decision);
     at->second = decision;

@@ -6,11 +6,6 @@ namespace longwire::scheduler::testing {
 
 namespace {
 
-constexpr Budget kOneCall = {1, std::chrono::microseconds(0)};
-
-// Its gang's turn is over, and it goes on a call at a time while the others drain.
-bool Completes(const Decision& decision) { return decision.open && decision.budget == kOneCall; }
-
 std::string At(SessionId session, DeviceId device) {
   return "session " + std::to_string(session) + " on device " + std::to_string(device) + ": ";
 }
@@ -114,7 +109,7 @@ std::string Mirror::CheckSeat(const MirroredSession& session, const Decision& de
                               const Sharing& device) const {
   const bool unlimited = decision.budget == Budget{} && decision.copy_slice == 0;
   if (best_effort(session)) {
-    if (Completes(decision)) return "";
+    if (decision.open && decision.calls != 0) return "open, and for one call";
     const bool limited = HasTurns(device) || device.latency_critical;
     return unlimited == limited ? "best effort with the wrong limits" : "";
   }
@@ -125,17 +120,17 @@ std::string Mirror::CheckSeat(const MirroredSession& session, const Decision& de
 std::string Mirror::CheckGang(const std::vector<const MirroredSession*>& members,
                               const Devices& devices) const {
   if (!best_effort(*members.front())) return "";
-  bool turns = false, completes = false;
+  bool turns = false, all_complete = true;
   std::set<bool> gates;
   for (const MirroredSession* session : members) {
     for (const auto& [device, decision] : session->told) {
       turns |= HasTurns(devices.at(device));
-      completes |= Completes(decision);
-      if (!Completes(decision)) gates.insert(decision.open);
+      all_complete &= decision.calls != 0;
+      gates.insert(decision.open);
     }
   }
   if (gates.size() > 1) return "does not move as one";
-  if (completes && !gates.contains(false)) return "goes on though nothing of it drains";
+  if (all_complete) return "goes on though nothing of it drains";
   return !turns && gates.contains(false) ? "closed where nobody takes turns" : "";
 }
 

@@ -22,7 +22,8 @@ class Host:
     driver = "software"
     devices = 8
     turns = 1000 if LONG else 20
-    swap = "512MiB"  # of host memory
+    memory = 512 * MIB  # of each device; others hold the rest
+    swap = "512MiB"     # of host memory
     ranks = 2  # processes of a job
 
 
@@ -164,7 +165,7 @@ class SwapTest(ManyDevicesCase):
         server.wait_for(lambda: all(device.get("swap_host_memory", 0) > 0
                                     for device in self.status()["devices"]), 20,
                         "the host's memory")
-        free = min(device["lendable"] for device in self.status()["devices"])
+        free = min(Host.memory, *(device["lendable"] for device in self.status()["devices"]))
         each = PIECES * (int(free * 0.58) // (PIECES * MIB) * MIB)
         players = [self.enter("one", each) for _ in range(2 * Host.devices)]
         seats = [session["seats"][0]["device"] for session in self.status()["sessions"]]

@@ -72,6 +72,7 @@ def run(build, report, count):
     many_devices_test.Host.devices = count
     many_devices_test.Host.ranks = count
     many_devices_test.Host.turns = TURNS
+    many_devices_test.Host.memory = LEFT * 3 // 4
     many_devices_test.Host.swap = "8GiB"
     good = [shows_every_device(build, report, count)]
     for name in ("FairTest", "RanksTest", "StrictTest", "LossesTest"):

@@ -276,12 +276,13 @@ void Scheduling::Apply(const scheduler::Decision& decision) {
   gate.budget_calls = budget.launches == Budget::kAnyNumber ? 0 : budget.launches;
   gate.budget_microseconds = any_work ? 0 : static_cast<uint32_t>(budget.work.count());
   gate.copy_slice_bytes = static_cast<uint32_t>(decision.copy_slice);
-  bool was_closed = gate.closed.exchange(decision.open ? 0 : 1) != 0;
+  const uint32_t closed = decision.calls == 0 ? gates::kClosed : gates::kOneCall;
+  gate.closed = decision.open ? gates::kOpen : closed;
   seat->limited = !decision.open || budget != Budget{};
   SetTimeSlice(*seat);
   // The core needs a report that a closed gate has drained, even if there was no work, and what
   // runs of a turn that is over. The last report may be older than what the worker did since.
-  if (!decision.open && !was_closed) Report(decision.device, *seat);
+  if (!decision.open && decision.calls == 0) Report(decision.device, *seat);
 }
 
 void Scheduling::SetTimeSlice(Seat& seat) {

@@ -125,6 +125,20 @@ TEST(Gates, NothingEntersUnseenWhileTheGateCloses) {
   EXPECT_EQ(unseen, 0) << "of " << kTimes;
 }
 
+TEST(Gates, AGateForOneCallClosesBehindIt) {
+  GatedSession gated;
+  gated.gate.closed = gates::kOneCall;
+  gated.session.driver.StopStream(1);
+  gated.session.Launch(kOne, 1);
+  gated.session.Launch(kOne, 2);
+  gated.session.Until([&] { return gated.gate.held != 0; }, "the second launch to be held");
+  EXPECT_TRUE(gated.Issued("launch s1 1"));
+  EXPECT_EQ(gated.gate.closed, gates::kCallTaken);
+  gated.session.driver.RunStream(1);
+  gated.session.Until([&] { return gated.gate.running_since == 0; }, "the first launch's end");
+  EXPECT_FALSE(gated.Issued("launch s1 2"));
+}
+
 TEST(Gates, WhatIsNoWorkPassesAClosedGate) {
   GatedSession gated;
   gated.Close();

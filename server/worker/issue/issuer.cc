@@ -298,7 +298,7 @@ bool Issuer::Issue(const std::shared_ptr<Stream>& stream, QueuedCall& head) {
   const bool enters = waits && !capturing;
   if (enters && !uses_.gates.Enters(stream->context->device)) return false;
   if (!Give(stream, head)) {
-    if (enters) uses_.gates.NotIssued(stream->context->device, 1);
+    if (enters) uses_.gates.Leaves(stream->context->device);
     return false;
   }
   enters ? CountInStream(*stream, head) : CountIssued(*stream, head);
