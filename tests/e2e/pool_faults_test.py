@@ -7,7 +7,9 @@ pool_faults_test.py [--moments N] [--seed N]
 """
 import argparse
 import collections
+import datetime
 import random
+import re
 import sys
 import threading
 import time
@@ -30,6 +32,7 @@ options = None
 
 class PoolFaultsTest(unittest.TestCase):
     def setUp(self):
+        self.began = datetime.datetime.now(datetime.timezone.utc)
         self.pool = self.enterContext(pool_network.Pool(
             sessions=12, memory=8 << 30, clocks=CLOCKS,
             pool_keys={"limits": [{"tenant": "default", "sessions": LIMIT, "memory": "4GiB"}]}))
@@ -40,6 +43,11 @@ class PoolFaultsTest(unittest.TestCase):
         self.wrong = []
         self.programs = []
         self.addCleanup(lambda: pool_servers.end(self.programs))
+
+    def clock_of(self, name):
+        """Seconds by which the host's log began later than this test, by its own calendar."""
+        first = re.search(r"^\d{4}-\S+Z", self.pool.servers[name].log.read_text(), re.M).group()
+        return (datetime.datetime.fromisoformat(first) - self.began).total_seconds()
 
     def come_and_go(self, front, over):
         while not over.is_set():
@@ -100,10 +108,12 @@ class PoolFaultsTest(unittest.TestCase):
         self.checked = max([self.checked, *(revision for revision, _, _ in changes)])
 
     def settled(self):
+        """A place that nobody came for may stay promised for half a minute; it is no session."""
         try:
             sessions = {name: len(host.status()["sessions"])
                         for name, host in self.pool.servers.items()}
-            claims = {name: len(of) for name, of in self.pool.claims().items()}
+            claims = {name: sum(one["state"] != "RESERVED" for one in of.values())
+                      for name, of in self.pool.claims().items()}
         except (AssertionError, OSError):
             return False
         return sessions == claims and sum(claims.values()) == HELD and \
@@ -125,6 +135,10 @@ class PoolFaultsTest(unittest.TestCase):
             thread.join()
 
     def test_faults_at_random_moments(self):
+        # Half a minute between each two; a pool takes less to start.
+        self.assertLess(self.clock_of("a"), 0)
+        self.assertGreater(self.clock_of("b"), 0)
+        self.assertGreater(self.clock_of("c"), 30)
         print(f"seed {options.seed}, {options.moments} moments")
         self.programs += [self.pool.held("abc"[i % 3]) for i in range(HELD)]
         kinds = (KINDS * (options.moments // len(KINDS) + 1))[:options.moments]
