@@ -35,7 +35,7 @@ class PoolCallsTest(unittest.TestCase):
                 r"^grpc_server_started_total\{.*\} (\S+)$", page.read().decode(), re.M))
 
     def call(self, times):
-        """Five at a time: memory is taken, filled, read back, given back, and its rest asked for."""
+        """Five at a time: memory is taken, filled, read, given back, and its rest asked for."""
         for _ in range(times // 5):
             self.program.stdin.write("1048576\nfree\n")
             self.program.stdin.flush()
