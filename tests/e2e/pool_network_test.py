@@ -11,9 +11,8 @@ import server
 
 AT_ONCE = 200
 GIB = 1 << 30
-# Of each device, a little of which is no program's: 34 programs are promised theirs, so 204 fit
-# into the pool.
-MEMORY = 35 * (64 << 20) + (60 << 20)
+# A device of 8 GiB, a little of which is no program's, promises this to 34, so 204 fit into the pool.
+PROMISE = "234MiB"
 SESSIONS = 4 * 70  # of each host, of which a tenant without a limit of its own gets a quarter
 TRANSCRIPT = pathlib.Path(__file__).with_name("pool_policies.txt")
 
@@ -75,8 +74,9 @@ class PoolNetworkTest(unittest.TestCase):
     maxDiff = None
 
     def test_two_hundred_at_once_are_placed_once_each(self):
-        with pool_network.Pool(sessions=SESSIONS, memory=MEMORY) as pool:
-            programs = [pool.hold("abc"[i % 3], LONGWIRE_WAIT="120s") for i in range(AT_ONCE)]
+        with pool_network.Pool(sessions=SESSIONS, memory=8 * GIB) as pool:
+            programs = [pool.hold("abc"[i % 3], ["--memory", PROMISE], LONGWIRE_WAIT="120s")
+                        for i in range(AT_ONCE)]
             try:
                 for program in programs:
                     pool.await_ready(program)
