@@ -11,7 +11,7 @@ import server
 
 AT_ONCE = 200
 GIB = 1 << 30
-# A device of 8 GiB, a little of which is no program's, promises this to 34, so 204 fit into the pool.
+# A device of 8 GiB, a little of which is no program's, promises this to 34: 204 fit in the pool.
 PROMISE = "234MiB"
 SESSIONS = 4 * 70  # of each host, of which a tenant without a limit of its own gets a quarter
 TRANSCRIPT = pathlib.Path(__file__).with_name("pool_policies.txt")
