@@ -11,6 +11,7 @@ namespace longwire::base::ranks {
 inline constexpr LockRank kLinkSession{100, "link::LinkSession::mutex_"};
 inline constexpr LockRank kServerRace{110, "link::ServerRace::mutex_"};
 inline constexpr LockRank kContender{120, "link::Contender::mutex_"};
+inline constexpr LockRank kAliveWatch{125, "link::AliveWatch::mutex_"};
 inline constexpr LockRank kServerConnection{130, "link::ServerConnection::mutex_"};
 inline constexpr LockRank kLinkLane{140, "link::Lane::mutex_"};
 
