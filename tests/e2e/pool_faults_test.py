@@ -158,7 +158,7 @@ class PoolFaultsTest(unittest.TestCase):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("--moments", type=int, default=20)
+    parser.add_argument("--moments", type=int, default=6)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
     options, rest = parser.parse_known_args()
     unittest.main(argv=[sys.argv[0], *rest])

@@ -1,5 +1,5 @@
-"""A pool on machines with addresses of their own: two hundred programs at once are placed once
-each, and every policy places as pool_policies.txt says."""
+"""A pool on machines with addresses of their own places as pool_policies.txt says, and connections
+there can be cut in one direction."""
 import pathlib
 import subprocess
 import unittest
@@ -9,11 +9,7 @@ import pool_network
 import pool_servers
 import server
 
-AT_ONCE = 200
 GIB = 1 << 30
-# A device of 8 GiB, a little of which is no program's, promises this to 34: 204 fit in the pool.
-PROMISE = "234MiB"
-SESSIONS = 4 * 70  # of each host, of which a tenant without a limit of its own gets a quarter
 TRANSCRIPT = pathlib.Path(__file__).with_name("pool_policies.txt")
 
 
@@ -63,35 +59,9 @@ class Play:
         pool_servers.end([self.programs.pop(name)])
         server.wait_for(lambda: self.numbers[name] not in self.known(), 20, "the end of its claim")
 
-    def busy(self, host):
-        def computes():
-            devices = self.pool.etcd.keys("load/").get(f"load/{host}", {}).get("devices", [])
-            return any(one.get("busy", 0) > 0.1 for one in devices)
-        server.wait_for(computes, 20, f"the load of {host}")
-
 
 class PoolNetworkTest(unittest.TestCase):
     maxDiff = None
-
-    def test_two_hundred_at_once_are_placed_once_each(self):
-        with pool_network.Pool(sessions=SESSIONS, memory=8 * GIB) as pool:
-            programs = [pool.hold("abc"[i % 3], ["--memory", PROMISE], LONGWIRE_WAIT="120s")
-                        for i in range(AT_ONCE)]
-            try:
-                for program in programs:
-                    pool.await_ready(program)
-                claims = pool.claims()
-                self.assertEqual(AT_ONCE, sum(map(len, claims.values())))
-                for name, host in pool.servers.items():
-                    self.assertEqual(len(claims[name]), len(host.status()["sessions"]))
-                    self.assertLessEqual(len(claims[name]), SESSIONS)
-            finally:
-                pool_servers.end(programs)
-            server.wait_for(pool.no_claims, 30, "the end of all claims")
-            history = pool.etcd.history()
-            self.assertEqual([], pool_history.Checker().replay(history))
-            placed = [key for _, key, value in history if key.startswith("sess/") and value]
-            self.assertEqual((AT_ONCE, AT_ONCE), (len(placed), len(set(placed))))
 
     def test_every_policy_places_as_the_transcript_says(self):
         for policy, lines in policies().items():
