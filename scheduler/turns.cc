@@ -183,6 +183,11 @@ void Turns::Step(Gang& gang) {
     } else {
       ServeWide(*gang.tenant, NextTicket(gang));
     }
+    // Its next turn may be further off now, and no longer be waited for in this gap.
+    if (wanted && LingersUntil(gang) <= now_) {
+      turn.gave_up = true;
+      return Drain(gang);
+    }
   }
 
   const bool forced = held && turn.patience <= Time{0};
