@@ -235,6 +235,8 @@ class ClientSession {
   static uint64_t NewId() { return next_id_.fetch_add(1, std::memory_order_relaxed); }
 
   // CUDA_SUCCESS while this session lives; then the error of all that needs it.
+  // Waits for the sentence of a session that is at its end, for a program that exits at once.
+  void SayWhyEnded();
   CUresult ended() const { return static_cast<CUresult>(ended_.load(std::memory_order_acquire)); }
   // CUDA_SUCCESS while any session lives; then the error that every call returns.
   static CUresult over() {
@@ -380,6 +382,7 @@ class ClientSession {
   SessionCounts counts_;
   const int server_;
   const std::string name_;
+  std::atomic<bool> ending_{false};  // somebody says why it ends
   std::atomic<int> ended_{0};
   static inline std::atomic<bool> any_ended_{false};
   AtEnd at_end_ = nullptr;  // written before the session starts
