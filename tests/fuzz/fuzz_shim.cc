@@ -92,7 +92,6 @@ class Receiving {
     session_ = std::make_unique<ClientSession>(std::move(parts));
     lanes_ = std::make_unique<shim::Lanes>(*session_, std::vector<shim::LaneRings>());
     session_->SetLanes(lanes_.get());
-    while (!shim::Sessions().empty()) shim::DropSession(shim::Sessions().front());
     shim::AdoptSession(session_.get());
     BelongToSession();
     session_->AddStream(program_.stream);
@@ -110,6 +109,7 @@ class Receiving {
     rows_.Check();
     graph_rows_.Check();
     if (replied_ > 1) std::abort();
+    while (!shim::Sessions().empty()) shim::DropSession(shim::Sessions().front());
   }
 
   void Run(FuzzedDataProvider& input) {
