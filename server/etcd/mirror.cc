@@ -34,6 +34,12 @@ bool Mirror::Get(Keys* keys) {
   return revision_ != 0;
 }
 
+bool Mirror::Look(const std::function<void(const Keys&)>& look) {
+  base::MutexLock lock(mutex_);
+  look(keys_);
+  return revision_ != 0;
+}
+
 bool Mirror::Refresh(std::string* sentence) {
   pb::RangeRequest request;
   pb::RangeResponse reply;

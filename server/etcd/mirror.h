@@ -31,6 +31,8 @@ class Mirror {
 
   // All keys, as far as they are known; false before the first reading.
   bool Get(Keys* keys);
+  // The same without a copy: `look` is called under the mirror's lock.
+  bool Look(const std::function<void(const Keys&)>& look);
   // Reads all now: what was there before the call is in it. False with a sentence.
   bool Refresh(std::string* sentence);
   // What a transaction of the caller's own has changed, before the watch says so. Its comparisons

@@ -22,7 +22,7 @@ void Ages::Clear() {
 
 void Ages::Look(const Directory& directory, Clock::time_point now) {
   now_ = now;
-  for (const Waiter& waiter : directory.waiters) {
+  for (const auto& [key, waiter] : directory.waiters) {
     auto [known, is_new] = waiters_.try_emplace(waiter.number);
     Known& one = known->second;
     // The number alone proves nothing: another program may have said it.

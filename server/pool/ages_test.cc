@@ -20,7 +20,7 @@ class AgesTest : public ::testing::Test {
  protected:
   scheduler::pool::Wish Ask(const Waiter& waiter, seconds at) {
     Directory directory;
-    directory.waiters = {waiter};
+    directory.waiters[waiter.number] = waiter;
     ages_.Look(directory, start_ + at);
     scheduler::pool::Wish wish = WishOf(waiter);
     ages_.Fill(waiter, &wish);

@@ -7,33 +7,18 @@
 namespace longwire::pool {
 namespace {
 
-void ReadPlacer(const etcd::pb::KeyValue& kv, Directory* directory) {
-  Placer placer;
-  directory->placer_created = kv.create_revision();
-  directory->placer_lease = kv.lease();
-  directory->placer = Decode(kv.value(), &placer) ? placer.host() : "?";
+bool IsOfHost(const std::string& key) {
+  return key.starts_with(kHosts) || key.starts_with(kCapacities) || key.starts_with(kLoads);
 }
 
-void ReadHostKeys(const std::string& key, const etcd::pb::KeyValue& kv, Directory* directory) {
-  const std::string name = LastPart(key);
-  HostEntry& entry = directory->hosts[name];
-  if (key.starts_with(kHosts)) {
-    if (Decode(kv.value(), &entry.host)) entry.host_created = kv.create_revision();
-  } else if (key.starts_with(kCapacities)) {
-    if (Decode(kv.value(), &entry.capacity)) entry.capacity_changed = kv.mod_revision();
-  } else if (!Decode(kv.value(), &entry.load)) {
-    entry.load.Clear();
-  }
-}
-
-void ReadWaiter(const std::string& key, const etcd::pb::KeyValue& kv, Directory* directory) {
+Waiter WaiterOf(const std::string& key, const etcd::pb::KeyValue& kv) {
   Waiter waiter;
   waiter.front = MiddlePart(kQueue, key);
   waiter.number = LastPart(key);
   waiter.created = kv.create_revision();
   waiter.changed = kv.mod_revision();
   waiter.lease = kv.lease();
-  if (Decode(kv.value(), &waiter.request)) directory->waiters.push_back(std::move(waiter));
+  return waiter;
 }
 
 }  // namespace
@@ -51,29 +36,116 @@ std::string WhyHalted(const Directory& directory) {
   return {};
 }
 
-Directory ReadDirectory(const etcd::Mirror::Keys& keys) {
-  Directory directory;
+void Directory::PutHostKey(const std::string& key, const etcd::pb::KeyValue& kv) {
+  HostEntry& entry = hosts[LastPart(key)];
+  if (key.starts_with(kHosts)) {
+    entry.host_created = Decode(kv.value(), &entry.host) ? kv.create_revision() : 0;
+  } else if (key.starts_with(kCapacities)) {
+    entry.capacity_changed = Decode(kv.value(), &entry.capacity) ? kv.mod_revision() : 0;
+  } else if (!Decode(kv.value(), &entry.load)) {
+    entry.load.Clear();
+  }
+}
+
+void Directory::EraseHostKey(const std::string& key) {
+  auto found = hosts.find(LastPart(key));
+  if (found == hosts.end()) return;
+  HostEntry& entry = found->second;
+  if (key.starts_with(kHosts)) {
+    entry.host.Clear();
+    entry.host_created = 0;
+  } else if (key.starts_with(kCapacities)) {
+    entry.capacity.Clear();
+    entry.capacity_changed = 0;
+  } else {
+    entry.load.Clear();
+  }
+  auto there = [&](std::string_view folder) { return read_.contains(Key(folder, found->first)); };
+  if (!there(kHosts) && !there(kCapacities) && !there(kLoads)) hosts.erase(found);
+}
+
+void Directory::Put(const std::string& key, const etcd::pb::KeyValue& kv) {
+  if (key == kPlacer) {
+    Placer record;
+    placer_created = kv.create_revision();
+    placer_lease = kv.lease();
+    placer = Decode(kv.value(), &record) ? record.host() : "?";
+  } else if (key == kEpoch) {
+    epoch = ReadEpoch(kv.value());
+    epoch_changed = kv.mod_revision();
+  } else if (IsOfHost(key)) {
+    PutHostKey(key, kv);
+  } else if (key.starts_with(kClaims)) {
+    Claim claim;
+    if (Decode(kv.value(), &claim)) {
+      claims[MiddlePart(kClaims, key)][LastPart(key)] = std::move(claim);
+    } else {
+      Erase(key);
+    }
+  } else if (key.starts_with(kSessions)) {
+    Owner owner;
+    owners[LastPart(key)] = Decode(kv.value(), &owner) ? owner.host() : "?";
+  } else if (key.starts_with(kQueue)) {
+    Waiter waiter = WaiterOf(key, kv);
+    if (Decode(kv.value(), &waiter.request)) {
+      waiters[key] = std::move(waiter);
+    } else {
+      Erase(key);
+    }
+  } else if (key.starts_with(kAnswers)) {
+    answers[key] = kv.value();
+  }
+}
+
+void Directory::Erase(const std::string& key) {
+  if (key == kPlacer) {
+    placer.clear();
+    placer_created = placer_lease = 0;
+  } else if (key == kEpoch) {
+    epoch = 0;
+    epoch_changed = 0;
+  } else if (IsOfHost(key)) {
+    EraseHostKey(key);
+  } else if (key.starts_with(kClaims)) {
+    auto of_host = claims.find(MiddlePart(kClaims, key));
+    if (of_host == claims.end()) return;
+    of_host->second.erase(LastPart(key));
+    if (of_host->second.empty()) claims.erase(of_host);
+  } else if (key.starts_with(kSessions)) {
+    owners.erase(LastPart(key));
+  } else if (key.starts_with(kQueue)) {
+    waiters.erase(key);
+  } else if (key.starts_with(kAnswers)) {
+    answers.erase(key);
+  }
+}
+
+void Directory::Update(const etcd::Mirror::Keys& keys) {
+  auto known = read_.begin();
   for (const auto& [key, kv] : keys) {
-    if (key == kPlacer) {
-      ReadPlacer(kv, &directory);
-    } else if (key == kEpoch) {
-      directory.epoch = ReadEpoch(kv.value());
-      directory.epoch_changed = kv.mod_revision();
-    } else if (key.starts_with(kHosts) || key.starts_with(kCapacities) || key.starts_with(kLoads)) {
-      ReadHostKeys(key, kv, &directory);
-    } else if (key.starts_with(kClaims)) {
-      Claim claim;
-      if (Decode(kv.value(), &claim))
-        directory.claims[MiddlePart(kClaims, key)][LastPart(key)] = claim;
-    } else if (key.starts_with(kSessions)) {
-      Owner owner;
-      directory.owners[LastPart(key)] = Decode(kv.value(), &owner) ? owner.host() : "?";
-    } else if (key.starts_with(kQueue)) {
-      ReadWaiter(key, kv, &directory);
-    } else if (key.starts_with(kAnswers)) {
-      directory.answers[key] = kv.value();
+    while (known != read_.end() && known->first < key) {
+      const std::string gone = known->first;
+      known = read_.erase(known);
+      Erase(gone);
+    }
+    const bool is_known = known != read_.end() && known->first == key;
+    if (!is_known || known->second != kv.mod_revision()) Put(key, kv);
+    if (is_known) {
+      known++->second = kv.mod_revision();
+    } else {
+      read_.emplace_hint(known, key, kv.mod_revision());
     }
   }
+  while (known != read_.end()) {
+    const std::string gone = known->first;
+    known = read_.erase(known);
+    Erase(gone);
+  }
+}
+
+Directory ReadDirectory(const etcd::Mirror::Keys& keys) {
+  Directory directory;
+  directory.Update(keys);
   return directory;
 }
 

@@ -122,6 +122,7 @@ void PlacerPart::Lead() {
     Log(LogLevel::kInfo, "this host does not place the pool's sessions any more");
   }
   mirror_.reset();
+  directory_ = Directory();
   told_.clear();
   skipped_.clear();
   ages_.Clear();
@@ -145,20 +146,30 @@ void PlacerPart::CheckWatch() {
   }
 }
 
+bool PlacerPart::ReadMirror() {
+  return mirror_->Look([this](const etcd::Mirror::Keys& keys) { directory_.Update(keys); });
+}
+
+bool PlacerPart::IsElected() const {
+  return directory_.placer_created == elected_ && directory_.placer_lease == elected_lease_;
+}
+
 // False when another host is the placer.
 bool PlacerPart::Pass() {
-  etcd::Mirror::Keys keys;
-  if (!mirror_->Get(&keys)) return true;
-  const Directory directory = ReadDirectory(keys);
-  if (directory.placer_created != elected_ || directory.placer_lease != elected_lease_) {
+  if (!ReadMirror()) return true;
+  if (!IsElected()) {
     std::string sentence;
     // The mirror may be behind the election.
-    if (!mirror_->Refresh(&sentence) || !mirror_->Get(&keys)) return true;
-    const Directory now = ReadDirectory(keys);
-    return now.placer_created == elected_ && now.placer_lease == elected_lease_;
+    return !mirror_->Refresh(&sentence) || !ReadMirror() || IsElected();
   }
+  const Directory& directory = directory_;
   const auto clock = Clock::now();
   ages_.Look(directory, clock);
+  // A thousand hosts change often.
+  if (directory.waiters.empty()) {
+    told_.clear();
+    return true;
+  }
   std::vector<scheduler::pool::HostState> hosts = HostStates(directory);
   for (scheduler::pool::HostState& host : hosts) ages_.Fill(directory, &host);
   std::vector<const Waiter*> waiters, full;
@@ -169,7 +180,7 @@ bool PlacerPart::Pass() {
   Batch batch;
   batch.sessions = CountSessions(directory);
   std::erase_if(skipped_, [](const auto& one) { return Clock::now() > one.second; });
-  for (const Waiter& waiter : directory.waiters) {
+  for (const auto& [key, waiter] : directory.waiters) {
     // Two fronts may have been asked: one of them at a time.
     if (!numbers.insert(waiter.number).second) continue;
     if (skipped_.contains(waiter.number) || AnswerAgain(directory, waiter, &batch)) continue;

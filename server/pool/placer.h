@@ -50,6 +50,9 @@ class PlacerPart {
   void Lead();
   bool Pass();
   void CheckWatch();
+  bool ReadMirror();
+  // As far as the directory knows.
+  bool IsElected() const;
   struct Batch;
   // Of tenants that have as many sessions as they may.
   // Likewise all while nothing may be placed, which `halted` says.
@@ -77,6 +80,7 @@ class PlacerPart {
 
   // Used by the thread alone.
   std::unique_ptr<etcd::Mirror> mirror_;
+  Directory directory_;  // what the mirror has
   int64_t elected_ = 0;  // revision at which this host's `placer` was made
   int64_t elected_lease_ = 0;
   uint64_t went_back_ = 0;                            // of the client, when it was elected

@@ -73,7 +73,7 @@ void Pool::Inspect(bool all, const std::string& tenant, transport::PoolFigures* 
   const pool::Directory directory = pool::ReadDirectory(keys);
   figures->set_placer(directory.placer);
   for (const auto& [name, entry] : directory.hosts) FillHost(name, entry, figures->add_hosts());
-  for (const pool::Waiter& waiter : directory.waiters) {
+  for (const auto& [key, waiter] : directory.waiters) {
     if (!all && waiter.request.tenant() != tenant) continue;
     FillWaiter(waiter, directory, figures->add_waiting());
   }
