@@ -2,7 +2,7 @@
 """What a pool adds to the opening of a session: a program from its start to its first work done,
 at a server without a pool and at one of a pool, in turn.
 
-With --hosts the directory has so many simulated hosts besides, full of sessions, which the placer
+With --hosts the directory has that many simulated hosts besides, full of sessions, which the placer
 looks at for each opening and never chooses.
 """
 import argparse
@@ -21,6 +21,7 @@ import server  # noqa: E402
 
 SESSIONS = 4  # of each simulated host
 GIB = 1 << 30
+REST = 0.3  # until new workers stand by
 
 
 def simulated(name, epoch):
@@ -69,7 +70,7 @@ def settle(*servers):
     """Until the last session is over everywhere, so that its end costs the next one nothing."""
     for one in servers:
         server.wait_for(lambda: not one.status()["sessions"], 20, "the sessions' end")
-    time.sleep(0.05)
+    time.sleep(REST)
 
 
 def measure(alone, pool, front, openings):

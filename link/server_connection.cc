@@ -58,12 +58,6 @@ std::string LastReason(const std::string& message) {
   return colon == std::string::npos ? message : message.substr(colon + 2);
 }
 
-// The connection was not polled while idle; one poll notices that the server has closed it.
-bool IsStillOpen(grpc::Channel& channel) {
-  channel.WaitForStateChange(GRPC_CHANNEL_READY, After({}));
-  return channel.GetState(true) == GRPC_CHANNEL_READY;
-}
-
 }  // namespace
 
 std::string ExplainStatus(const std::string& server, const grpc::Status& status) {
@@ -155,6 +149,26 @@ bool WaitUntilReady(const ServerChannel& server, Clock::time_point deadline, std
                                        After(std::min<Clock::duration>(deadline - now, look)));
   }
   return false;
+}
+
+ServerConnection::~ServerConnection() {
+  void* tag = nullptr;
+  bool ok = false;
+  looks_.Shutdown();
+  while (looks_.Next(&tag, &ok)) {
+  }
+}
+
+// The connection was not polled while idle; one poll notices that the server has closed it. gRPC
+// reports the end of such a watch when its timers are run next, which may be a quarter of a second
+// later, so it is not waited for.
+bool ServerConnection::IsStillOpen(grpc::Channel& channel) {
+  void* tag = nullptr;
+  bool ok = false;
+  channel.NotifyOnStateChange(GRPC_CHANNEL_READY, After({}), &looks_, nullptr);
+  while (looks_.AsyncNext(&tag, &ok, After({})) == grpc::CompletionQueue::GOT_EVENT) {
+  }
+  return channel.GetState(true) == GRPC_CHANNEL_READY;
 }
 
 std::optional<ServerChannel> ServerConnection::TakeIdle(const std::string& fingerprint,

@@ -38,6 +38,7 @@ class ServerConnection {
         identity_(std::move(identity)),
         problem_(std::move(problem)),
         packing_(packing) {}
+  ~ServerConnection();
 
   // The servers in the order in which to try them: one that is connected already comes first.
   // Empty when there is a problem.
@@ -66,11 +67,14 @@ class ServerConnection {
   // An idle connection to `server` that was made with the certificate of this fingerprint.
   std::optional<ServerChannel> TakeIdle(const std::string& fingerprint, const std::string& server);
 
+  bool IsStillOpen(grpc::Channel& channel) LONGWIRE_REQUIRES(mutex_);
+
   const std::vector<transport::Address> servers_;
   const transport::TlsFiles identity_;
   const std::string problem_;
   const uint32_t packing_;
   base::Mutex mutex_{base::ranks::kServerConnection};
+  grpc::CompletionQueue looks_;  // at connections in idle_
   std::vector<ServerChannel> idle_ LONGWIRE_GUARDED_BY(mutex_);
 };
 

@@ -18,7 +18,7 @@ using transport::LogLevel;
 
 constexpr std::chrono::milliseconds kCampaignPause{500};
 constexpr std::chrono::milliseconds kLook{1000};
-// Changes that come together are looked at together.
+// Changes that come together are looked at together; the first one after a rest at once.
 constexpr std::chrono::milliseconds kGather{2};
 // A waiter hears at most so often that its place or its reason has changed.
 constexpr std::chrono::milliseconds kTellAgain{1000};
@@ -113,10 +113,11 @@ void PlacerPart::Lead() {
     look_ = Clock::now() + kLook;
     while (!stop_.load() && lease_.id() == elected_lease_ && client_.went_back() == went_back_ &&
            Pass()) {
+      const auto next = Clock::now() + kGather;
       mirror_->Wait(look_);
       if (Clock::now() >= look_) CheckWatch();
       look_ = Clock::now() + kLook;
-      std::this_thread::sleep_for(kGather);
+      std::this_thread::sleep_until(next);
     }
     leads_.store(false);
     Log(LogLevel::kInfo, "this host does not place the pool's sessions any more");
