@@ -59,7 +59,7 @@ bool Pool::ReadAsked(Asked* asked, const Peer& peer, std::string* sentence) {
   to.mutable_labels()->insert(told.labels.begin(), told.labels.end());
   to.set_ticket_hash(pool::HashOf(asked->ticket));
   to.set_priority(peer.tenant->priority() == config::latency_critical ? 1 : 0);
-  to.set_wait(told.waits);
+  to.set_wait(told.waits || (told.waits_by_default && peer.tenant->wait() != 0));
   to.set_time_limit(told.time_limit);
   return true;
 }
@@ -200,9 +200,18 @@ PoolOpening Pool::Open(std::span<const std::byte> request, wire::VersionRange li
 PoolOpening OpenSession(Pool* pool, SessionTable& table, std::span<const std::byte> request,
                         wire::VersionRange link, const Peer& peer,
                         const transport::PlaceRequest* place, const std::atomic<bool>& cancelled) {
-  if (pool != nullptr) return pool->Open(request, link, peer, place, cancelled);
   PoolOpening opening;
-  opening.opened = table.Open(request, link, peer, cancelled);
+  if (pool != nullptr) {
+    opening = pool->Open(request, link, peer, place, cancelled);
+  } else {
+    opening.opened = table.Open(request, link, peer, cancelled);
+  }
+  wire::OpenReply& reply = opening.opened.reply;
+  if (reply.code == transport::kDeviceUnavailable && !peer.refused()) {
+    // In seconds, rounded up: a wait is not none.
+    constexpr uint64_t kSecond = 1'000'000'000;
+    reply.wait = peer.tenant->wait() / kSecond + (peer.tenant->wait() % kSecond != 0 ? 1 : 0);
+  }
   return opening;
 }
 

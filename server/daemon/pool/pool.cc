@@ -16,6 +16,7 @@ namespace {
 // Shorter ones end in the pauses of a busy host; after it nothing is placed at one that died.
 constexpr int64_t kLeaseSeconds = 6;
 constexpr std::chrono::seconds kLastCalls{4};  // of etcd, at longwired's end
+constexpr uint64_t kSecond = 1'000'000'000;  // in nanoseconds, as times of the configuration are
 // Steps of the load that others see: small changes are not worth a write.
 constexpr double kBusySteps = 10;
 constexpr uint64_t kFreeStep = uint64_t{256} << 20;
@@ -63,6 +64,13 @@ pool::TenantLimits LimitsOf(const config::Pool& config) {
   return limits;
 }
 
+scheduler::pool::Options PlannerOptionsOf(const config::Pool& config) {
+  scheduler::pool::Options options;
+  options.policy = config::Pool::Rule_Name(config.placement());
+  options.patience = config.patience() / kSecond;
+  return options;
+}
+
 }  // namespace
 
 Pool::Pool(SessionTable& table, const config::Pool& config) : table_(table), config_(config) {
@@ -93,8 +101,7 @@ bool Pool::Start(std::string* sentence) {
     return host_->joined(&ignored);
   };
   placer_ = std::make_unique<pool::PlacerPart>(
-      *client_, *lease_, config_.host(), config::Pool::Rule_Name(config_.placement()),
-      LimitsOf(config_),
+      *client_, *lease_, config_.host(), PlannerOptionsOf(config_), LimitsOf(config_),
       std::chrono::ceil<std::chrono::seconds>(config::ResumeGrace(*table_.config())), is_in);
   parts_ =
       std::make_unique<pool::PartsPart>(*client_, *this, config_.host(), LimitsOf(config_), is_in);
