@@ -18,10 +18,10 @@ struct Options {
   bool across = false;
   int server_number = 0;  // of the server being asked, among these
   std::string server;     // LONGWIRE_SERVER: "host:port", "unix:path", a comma list; empty: none
-  wire::IdentityFiles identity;    // LONGWIRE_CERT, LONGWIRE_KEY, LONGWIRE_CA or the usual files
-  std::string link;                // LONGWIRE_LINK: the link's binary; empty: beside this library
-  std::string runtime_directory;   // LONGWIRE_RUNTIME_DIR; empty: by XDG_RUNTIME_DIR or /tmp
-  std::string compression;         // LONGWIRE_COMPRESSION: auto, none, lz4 or zstd
+  wire::IdentityFiles identity;   // LONGWIRE_CERT, LONGWIRE_KEY, LONGWIRE_CA or the usual files
+  std::string link;               // LONGWIRE_LINK: the link's binary; empty: beside this library
+  std::string runtime_directory;  // LONGWIRE_RUNTIME_DIR; empty: by XDG_RUNTIME_DIR or /tmp
+  std::string compression;        // LONGWIRE_COMPRESSION: auto, none, lz4 or zstd
   // LONGWIRE_WAIT: how long to wait for room at the server; nullopt: as the server says
   std::optional<std::chrono::seconds> wait;
   std::string devices;             // LONGWIRE_DEVICES: how many to request; empty: the default

@@ -36,6 +36,8 @@ uint64_t Need(const Wish& wish, const DeviceState& device) {
   return std::max(wish.bytes, std::min(kLeastBytes, device.total));
 }
 
+uint64_t BytesOf(const Wish& wish) { return wish.devices * std::max(wish.bytes, kLeastBytes); }
+
 std::string Obstacle(const Wish& wish, const HostState& host) {
   if (!wish.only.empty() && wish.only != host.name) return "the program has to run elsewhere";
   if (std::ranges::count(wish.avoid, host.name) != 0) return "it has refused this program";
@@ -122,6 +124,9 @@ bool IsBefore(const Wish& wish, const HostState& one, const HostState& other,
 void Take(const Wish& wish, const std::vector<int32_t>& devices, HostState* host) {
   ++host->sessions;
   host->programs.insert(KindOf(wish.tenant, wish.program));
+  Held& held = host->held[wish.tenant];
+  ++held.sessions;
+  held.bytes += BytesOf(wish);
   for (DeviceState& device : host->devices) {
     if (std::ranges::count(devices, device.ordinal) == 0) continue;
     const uint64_t need = Need(wish, device);

@@ -1,5 +1,6 @@
 #include "server/pool/directory.h"
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "server/pool/keys.h"
@@ -120,6 +121,7 @@ scheduler::pool::Wish WishOf(const Waiter& waiter) {
   wish.only = request.only();
   wish.avoid = {request.avoid().begin(), request.avoid().end()};
   wish.priority = request.priority();
+  wish.weight = std::max(1u, request.weight());
   wish.age = static_cast<uint64_t>(waiter.created);
   wish.wait = request.wait();
   wish.limit = request.time_limit();

@@ -51,8 +51,8 @@ class TenantPool(pool_servers.Pool):
         return {"waiting": [], **server.plain(json.loads(result.out or "{}"))}
 
     def places(self):
-        """Of those who wait: tenant → places in the queue."""
+        """Of those who wait: tenant → places in the queue, in order."""
         found = {}
         for one in self.status()["waiting"]:
             found.setdefault(one["tenant"], []).append(one.get("place", 0))
-        return found
+        return {tenant: sorted(places) for tenant, places in found.items()}

@@ -59,6 +59,7 @@ bool Pool::ReadAsked(Asked* asked, const Peer& peer, std::string* sentence) {
   to.mutable_labels()->insert(told.labels.begin(), told.labels.end());
   to.set_ticket_hash(pool::HashOf(asked->ticket));
   to.set_priority(peer.tenant->priority() == config::latency_critical ? 1 : 0);
+  to.set_weight(peer.tenant->weight());
   to.set_wait(told.waits || (told.waits_by_default && peer.tenant->wait() != 0));
   to.set_time_limit(told.time_limit);
   return true;

@@ -16,7 +16,7 @@ namespace {
 // Shorter ones end in the pauses of a busy host; after it nothing is placed at one that died.
 constexpr int64_t kLeaseSeconds = 6;
 constexpr std::chrono::seconds kLastCalls{4};  // of etcd, at longwired's end
-constexpr uint64_t kSecond = 1'000'000'000;  // in nanoseconds, as times of the configuration are
+constexpr uint64_t kSecond = 1'000'000'000;    // in nanoseconds, as times of the configuration are
 // Steps of the load that others see: small changes are not worth a write.
 constexpr double kBusySteps = 10;
 constexpr uint64_t kFreeStep = uint64_t{256} << 20;
