@@ -22,6 +22,7 @@ struct Earmark {
 // hosts finds none either, but on the hosts that had room and are kept for others.
 struct Hopeless {
   const Wish* wish;
+  bool own;  // for its own limit somewhere, which others do not have
   std::vector<HostState*> kept;
 };
 
@@ -92,9 +93,8 @@ std::string Reasons(const Pass& pass, const Wish& wish, const std::string& block
       break;
     }
     std::string why = Obstacle(wish, host);
-    if (why.empty() && host.sessions >= host.sessions_limit) {
-      why = "it has all of its " + std::to_string(host.sessions_limit) + " sessions";
-    } else if (why.empty() && Lacks(wish, host) != 0) {
+    if (why.empty()) why = WhyFull(wish, host);
+    if (why.empty() && Lacks(wish, host) != 0) {
       why = std::to_string((Lacks(wish, host) + (1 << 20) - 1) >> 20) + " MiB are missing";
     } else if (why.empty()) {
       why = blocked.empty() ? "its devices are taken" : "it is kept for " + blocked;
@@ -136,6 +136,9 @@ bool NeedsAsMuch(const Wish& wish, const Wish& other) {
 // Where it is worth looking.
 std::vector<HostState*> HostsFor(const Pass& pass, const Wish& wish) {
   for (const Hopeless& one : pass.hopeless) {
+    if (one.own && (wish.tenant != one.wish->tenant || wish.identity != one.wish->identity)) {
+      continue;
+    }
     if (NeedsAsMuch(wish, *one.wish)) return one.kept;
   }
   std::vector<HostState*> hosts;
@@ -169,7 +172,9 @@ Found Find(Pass& pass, const Wish& wish) {
     if (best.host != nullptr) return best;
   }
   if (wish.devices != 0 && hosts.size() > kept.size()) {
-    pass.hopeless.push_back({&wish, std::move(kept)});
+    const bool own = std::ranges::any_of(
+        hosts, [&](const HostState* host) { return !WhyFull(wish, *host, true).empty(); });
+    pass.hopeless.push_back({&wish, own, std::move(kept)});
   }
   return best;
 }
@@ -181,7 +186,8 @@ HostState* EarmarkFor(const Pass& pass, const Wish& wish, const std::string& bef
     return std::tuple(Lacks(wish, host), host.name != before, host.name);
   };
   for (HostState& host : pass.hosts) {
-    if (!Obstacle(wish, host).empty()) continue;
+    // Nobody keeps free for a tenant what its own limit does not let it have.
+    if (!Obstacle(wish, host).empty() || !WhyFull(wish, host, true).empty()) continue;
     const bool taken = std::ranges::any_of(
         pass.earmarks, [&](const Earmark& earmark) { return earmark.host == &host; });
     if (!taken && (best == nullptr || key(host) < key(*best))) best = &host;

@@ -41,15 +41,20 @@ struct HostState {
   Labels labels;
   uint32_t sessions = 0;
   uint32_t sessions_limit = 0;
+  // Of one tenant, where of_tenants has none of its own, and of one identity; 0: no limit.
+  uint32_t sessions_of_tenant = 0, sessions_of_identity = 0;
+  std::map<std::string, uint32_t> of_tenants;
   bool cordoned = false;
   std::vector<DeviceState> devices;
   std::set<std::string> programs;              // KindOf those that run there
   std::map<std::string, Held> held;            // by tenant
+  std::map<std::string, uint32_t> identities;  // sessions of each
 };
 
 struct Wish {
   std::string number;  // of the session
   std::string tenant;
+  std::string identity;
   uint32_t devices = 1;
   uint64_t bytes = 0;  // on each device; 0: the program did not say
   Labels labels;
@@ -122,6 +127,9 @@ class Planner {
 uint64_t Need(const Wish& wish, const DeviceState& device);
 // Why the host never serves the wish; empty: it could, if it were empty.
 std::string Obstacle(const Wish& wish, const HostState& host);
+// Why the host has no session for the wish now; empty: it may have one. `own`: only for a limit of
+// its tenant's or its identity's sessions there.
+std::string WhyFull(const Wish& wish, const HostState& host, bool own = false);
 // What is missing on the devices that lack least. Only of a host without an obstacle.
 struct Lack {
   uint64_t bytes = 0;

@@ -93,6 +93,11 @@ std::vector<scheduler::pool::HostState> HostStates(const Directory& directory) {
     state.sessions = capacity.sessions();
     state.sessions_limit = capacity.sessions_limit();
     state.cordoned = capacity.cordoned();
+    state.sessions_of_tenant = capacity.sessions_of_tenant();
+    for (const Capacity::OfTenant& one : capacity.of_tenants()) {
+      state.of_tenants[one.tenant()] = one.sessions();
+    }
+    state.sessions_of_identity = capacity.sessions_of_identity();
     for (const Device& device : capacity.devices()) {
       scheduler::pool::DeviceState& to = state.devices.emplace_back();
       to.ordinal = device.ordinal();
@@ -115,6 +120,7 @@ scheduler::pool::Wish WishOf(const Waiter& waiter) {
   scheduler::pool::Wish wish;
   wish.number = waiter.number;
   wish.tenant = request.tenant();
+  wish.identity = request.identity();
   wish.devices = request.devices();
   wish.bytes = request.bytes();
   wish.labels = {request.labels().begin(), request.labels().end()};

@@ -81,10 +81,15 @@ PoolOpening Pool::AskForPlace(Asked& asked, const Peer& peer, const std::atomic<
                                     cancelled, &answer, &sentence);
   if (result == pool::FrontPart::Result::kRefused) return Refuse(peer, sentence);
   if (result == pool::FrontPart::Result::kWaits) {
-    return Refuse(peer, answer.place() == 0 ? "the pool's placer has not answered yet"
-                                            : "place " + std::to_string(answer.place()) + " of " +
-                                                  std::to_string(answer.waiting()) +
-                                                  " in the pool's queue; " + answer.reason());
+    // No refusal, and no line in the log each few seconds: the queue is in status.
+    PoolOpening waits;
+    waits.opened.reply.code = transport::kDeviceUnavailable;
+    waits.opened.reply.sentence = answer.place() == 0
+                                      ? "the pool's placer has not answered yet"
+                                      : "place " + std::to_string(answer.place()) + " of " +
+                                            std::to_string(answer.waiting()) +
+                                            " in the pool's queue; " + answer.reason();
+    return waits;
   }
   if (answer.host() == config_.host()) return OpenPlaced(asked, peer, cancelled);
   PoolOpening opening;

@@ -8,6 +8,7 @@
 #include "link/transport/tls_files.h"
 #include "server/config/config.h"
 #include "server/daemon/settings/paths.h"
+#include "server/daemon/settings/safe_limits.h"
 #include "server/pool/forget.h"
 
 namespace longwire::daemon {
@@ -127,6 +128,23 @@ bool Pool::HasStrangers(const warden::Stats& stats) {
   });
 }
 
+// What this host's own ledger would refuse.
+void Pool::DescribeLimits(pool::Capacity* capacity) {
+  const auto config = table_.config();
+  const auto known = [](uint64_t limit) {
+    return limit >= UINT32_MAX ? 0 : static_cast<uint32_t>(limit);
+  };
+  capacity->set_sessions_limit(config->max_sessions());
+  capacity->set_sessions_of_identity(known(table_.entrance().SessionsOfIdentity()));
+  capacity->set_sessions_of_tenant(known(SessionLimitOf(*config, config::Tenant())));
+  for (const config::Tenant& tenant : config->tenants()) {
+    if (!tenant.has_sessions()) continue;
+    pool::Capacity::OfTenant& one = *capacity->add_of_tenants();
+    one.set_tenant(tenant.name());
+    one.set_sessions(tenant.sessions());
+  }
+}
+
 bool Pool::Describe(pool::Capacity* capacity, std::string* sentence) {
   auto stats = table_.warden().GetStats(sentence);
   if (!stats) return false;
@@ -135,7 +153,7 @@ bool Pool::Describe(pool::Capacity* capacity, std::string* sentence) {
   if (!described_ && HasStrangers(*stats)) return false;
   described_ = true;
   const std::set<int32_t> cordoned = table_.placements().Cordoned();
-  capacity->set_sessions_limit(table_.config()->max_sessions());
+  DescribeLimits(capacity);
   capacity->set_cordoned(table_.draining());
   for (const warden::DeviceStats& device : stats->devices) {
     pool::Device& to = *capacity->add_devices();
