@@ -77,9 +77,8 @@ int Execute(const std::string& name, const Arguments& words) {
 }
 
 void SetWait(const std::string& text) {
-  if (!wire::ParseDuration(text, wire::kLongestWaitSeconds)) {
-    RefuseValue("--wait expects a duration such as 90s, 30m, 2h or 1d, at most 30d, found '" +
-                text + "'");
+  if (!wire::ParseWait(text)) {
+    RefuseValue("--wait expects " + std::string(wire::kWaitExpected) + ", found '" + text + "'");
   }
   setenv("LONGWIRE_WAIT", text.c_str(), 1);
 }
@@ -160,7 +159,9 @@ void AddProgram(CommandLine& line, CLI::App& command, Arguments* words) {
       .add_option_function<std::string>("--wait", SetWait,
                                         "where the server has no room now (its tenant has all its "
                                         "sessions, no device has memory, "
-                                        "it is drained), wait for so long: 90s, 30m, 2h, 1d")
+                                        "it is drained), wait for so long: 90s, 30m, 2h, 1d, "
+                                        "forever, or 0: not at all; by default as the server "
+                                        "says for the tenant")
       ->type_name("DURATION");
   AddConnection(command, Reach::kNetworkAndLocal);
   command.add_option("PROGRAM...", *words, "the program and its arguments, also behind --")

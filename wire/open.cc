@@ -142,7 +142,9 @@ void OpenReply::Encode(Writer& writer) const {
     writer.U32(process.pid);
   }
   EncodeStrings(writer, missing_calls);
-  if (protocol > kLastWithoutRange) EncodeRange(writer, versions);
+  if (protocol <= kLastWithoutRange) return;
+  writer.U64(wait);
+  EncodeRange(writer, versions);
 }
 
 WireResult OpenReply::Decode(Reader& reader) {
@@ -177,6 +179,9 @@ WireResult OpenReply::Decode(Reader& reader) {
     LW_TRY(reader.U32(&process.pid));
   }
   LW_TRY(DecodeStrings(reader, &missing_calls, kMaxAttributes));
+  if (protocol > kLastWithoutRange && HasFieldBeforeRange(reader, sizeof(wait))) {
+    LW_TRY(reader.U64(&wait));
+  }
   SkipRest(reader);
   return WireResult::kOk;
 }

@@ -26,6 +26,9 @@ inline constexpr const char* kHandleSpace = "LONGWIRE_HANDLE_SPACE=";
 inline constexpr uint64_t kFirstHandle = uint64_t{1} << 63;  // the client's own stay below
 inline constexpr uint64_t kHandlesOfSpace = uint64_t{1} << 52;
 
+// Another one: the program waits for room as the server says in OpenReply::wait.
+inline constexpr const char* kWaitsByDefault = "LONGWIRE_WAIT_DEFAULT=1";
+
 // The request is read before a version is chosen. So existing fields never change, and new fields
 // are added behind them. The head holds the oldest version, since older peers expect their single
 // version there; the end holds the range (wire/versions.h).
@@ -98,6 +101,9 @@ struct OpenReply {
   std::vector<DeviceDescription> devices;
   std::vector<ProcessDescription> processes;
   std::vector<std::string> missing_calls;  // functions that the server's driver lacks
+  // Of a refusal for want of room: seconds from its first request on in which a program that said
+  // kWaitsByDefault may ask again. 0: it may not; older servers send none.
+  uint64_t wait = 0;
 
   void Encode(Writer& writer) const;
   // The reply is all that the reader has left. If it is in a version that this process does not

@@ -114,6 +114,10 @@ bool HasRange(std::span<const std::byte> opening) {
   return mark == kRangeMark;
 }
 
+bool HasFieldBeforeRange(const Reader& reader, size_t bytes) {
+  return reader.remaining() >= kRangeBytes + bytes;
+}
+
 VersionRange RangeOf(std::span<const std::byte> opening, uint32_t number) {
   VersionRange versions{number, number};
   if (!HasRange(opening)) return versions;

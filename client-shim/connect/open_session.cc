@@ -70,7 +70,11 @@ wire::OpenRequest MakeRequest(const Options& options, const std::vector<wire::Wi
   for (const auto& [name, value] : told) {
     if (!value.empty()) request.environment.push_back(name + value);
   }
-  if (options.wait.count() != 0) request.environment.emplace_back("LONGWIRE_WAIT=1");
+  if (!options.wait) {
+    request.environment.emplace_back(wire::kWaitsByDefault);
+  } else if (options.wait->count() != 0) {
+    request.environment.emplace_back("LONGWIRE_WAIT=1");
+  }
   if (options.server_number != 0) {
     request.environment.push_back(wire::kHandleSpace + std::to_string(options.server_number));
   }
@@ -200,12 +204,14 @@ Outcome Ask(const Options& options, const wire::OpenRequest& request, Clock::tim
 bool OpenSession(const Options& options, const std::vector<wire::Window>& windows,
                  SessionParts* parts, std::string* sentence) {
   const Clock::time_point deadline = Clock::now() + kOpenTime;
-  const wire::OpenRequest request = MakeRequest(options, windows);
+  Options asked = options;
   // A link may end while it opens the session.
   const int attempts = IsLocal(options) ? 1 : kAttempts;
   Outcome outcome = Outcome::kClosed;
   for (int i = 0; i < attempts && outcome == Outcome::kClosed && Clock::now() < deadline; ++i) {
-    outcome = Ask(options, request, deadline, parts, sentence);
+    // A link that ended has taken along by what the pool knew this number.
+    if (i != 0 && !asked.request.empty()) asked.request = options.request + std::to_string(i);
+    outcome = Ask(options, MakeRequest(asked, windows), deadline, parts, sentence);
   }
   return outcome == Outcome::kAnswered;
 }

@@ -92,14 +92,14 @@ std::string Compression(const std::string& word) {
   return "auto";
 }
 
-std::chrono::seconds Wait(const std::string& text) {
-  auto seconds = wire::ParseDuration(text, wire::kLongestWaitSeconds);
-  if (seconds) return std::chrono::seconds(*seconds);
-  if (!text.empty() && text != "0") {
-    Say("LONGWIRE_WAIT=%s is no duration such as 90s, 30m, 2h or 1d, at most 30d; it does not wait",
+std::optional<std::chrono::seconds> Wait(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  auto seconds = wire::ParseWait(text);
+  if (!seconds) {
+    Say("LONGWIRE_WAIT has to be %s; it is %s, and the program does not wait", wire::kWaitExpected,
         text.c_str());
   }
-  return {};
+  return std::chrono::seconds(seconds.value_or(0));
 }
 
 }  // namespace

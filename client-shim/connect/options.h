@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,11 +18,12 @@ struct Options {
   bool across = false;
   int server_number = 0;  // of the server being asked, among these
   std::string server;     // LONGWIRE_SERVER: "host:port", "unix:path", a comma list; empty: none
-  wire::IdentityFiles identity;    // LONGWIRE_CERT, LONGWIRE_KEY, LONGWIRE_CA or the usual files
-  std::string link;                // LONGWIRE_LINK: the link's binary; empty: beside this library
-  std::string runtime_directory;   // LONGWIRE_RUNTIME_DIR; empty: by XDG_RUNTIME_DIR or /tmp
-  std::string compression;         // LONGWIRE_COMPRESSION: auto, none, lz4 or zstd
-  std::chrono::seconds wait{0};    // LONGWIRE_WAIT: how long to wait for room at the server
+  wire::IdentityFiles identity;   // LONGWIRE_CERT, LONGWIRE_KEY, LONGWIRE_CA or the usual files
+  std::string link;               // LONGWIRE_LINK: the link's binary; empty: beside this library
+  std::string runtime_directory;  // LONGWIRE_RUNTIME_DIR; empty: by XDG_RUNTIME_DIR or /tmp
+  std::string compression;        // LONGWIRE_COMPRESSION: auto, none, lz4 or zstd
+  // LONGWIRE_WAIT: how long to wait for room at the server; nullopt: as the server says
+  std::optional<std::chrono::seconds> wait;
   std::string devices;             // LONGWIRE_DEVICES: how many to request; empty: the default
   std::string memory;              // LONGWIRE_MEMORY: needed on each device; empty: not said
   std::string time_limit;          // LONGWIRE_TIME_LIMIT: after it the server ends the session

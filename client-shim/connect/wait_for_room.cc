@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <thread>
 
+#include "wire/duration.h"
+
 namespace longwire::shim {
 namespace {
 
@@ -26,18 +28,25 @@ std::string NewNumber() {
   return text;
 }
 
+// Of a program that does not say itself how long it waits.
+std::chrono::seconds ToldWait(const wire::OpenReply& reply) {
+  constexpr uint64_t kMost = wire::kForeverSeconds;
+  return std::chrono::seconds(std::min(reply.wait, kMost));
+}
+
 }  // namespace
 
 bool OpenSessionOrWait(const Options& options, const std::vector<wire::Window>& windows,
                        SessionParts* parts, std::string* sentence) {
-  const Clock::time_point deadline = Clock::now() + options.wait;
+  const Clock::time_point began = Clock::now();
   Options asked = options;
-  if (options.wait.count() != 0) asked.request = NewNumber();
+  if (!options.wait || options.wait->count() != 0) asked.request = NewNumber();
   std::string said;
   for (milliseconds pause = kFirstAskPause;; pause = std::min(2 * pause, kLastAskPause)) {
     *parts = SessionParts();
     if (!OpenSession(asked, windows, parts, sentence)) return false;
     const wire::OpenReply& reply = parts->reply;
+    const Clock::time_point deadline = began + options.wait.value_or(ToldWait(reply));
     if (reply.code != CUDA_ERROR_DEVICE_UNAVAILABLE || Clock::now() + pause > deadline) return true;
     if (said != reply.sentence) Say("waiting: %s", reply.sentence.c_str());
     said = reply.sentence;

@@ -6,8 +6,9 @@
 namespace longwire::shim {
 
 // As OpenSession, but a server that answers CUDA_ERROR_DEVICE_UNAVAILABLE (the tenant has its
-// number of sessions, no device has room, the server is drained) is asked again, for Options::wait.
-// Says on standard error what it waits for.
+// number of sessions, no device has room, the server is drained) is asked again, for Options::wait,
+// or, where that does not say, for as long as the server does for the tenant. Says on standard
+// error what it waits for.
 bool OpenSessionOrWait(const Options& options, const std::vector<wire::Window>& windows,
                        SessionParts* parts, std::string* sentence);
 

@@ -36,6 +36,8 @@ uint64_t Need(const Wish& wish, const DeviceState& device) {
   return std::max(wish.bytes, std::min(kLeastBytes, device.total));
 }
 
+uint64_t BytesOf(const Wish& wish) { return wish.devices * std::max(wish.bytes, kLeastBytes); }
+
 std::string Obstacle(const Wish& wish, const HostState& host) {
   if (!wish.only.empty() && wish.only != host.name) return "the program has to run elsewhere";
   if (std::ranges::count(wish.avoid, host.name) != 0) return "it has refused this program";
@@ -52,6 +54,27 @@ std::string Obstacle(const Wish& wish, const HostState& host) {
   if (static_cast<size_t>(fit) >= wish.devices && wish.devices != 0) return {};
   return "it has " + std::to_string(fit) + " such devices, and the program asks for " +
          std::to_string(wish.devices);
+}
+
+std::string WhyFull(const Wish& wish, const HostState& host, bool own) {
+  if (!own && host.sessions >= host.sessions_limit) {
+    return "it has all of its " + std::to_string(host.sessions_limit) + " sessions";
+  }
+  auto limit = host.of_tenants.find(wish.tenant);
+  const uint64_t of_tenant =
+      limit == host.of_tenants.end() ? host.sessions_of_tenant : limit->second;
+  auto held = host.held.find(wish.tenant);
+  if (of_tenant != 0 && held != host.held.end() && held->second.sessions >= of_tenant) {
+    return "tenant '" + wish.tenant + "' has all of its " + std::to_string(of_tenant) +
+           " sessions there";
+  }
+  auto identity = host.identities.find(wish.identity);
+  if (host.sessions_of_identity != 0 && identity != host.identities.end() &&
+      identity->second >= host.sessions_of_identity) {
+    return "'" + wish.identity + "' has all of its " + std::to_string(host.sessions_of_identity) +
+           " sessions there";
+  }
+  return {};
 }
 
 std::vector<Lack> LacksOf(const Wish& wish, const HostState& host) {
@@ -77,7 +100,7 @@ uint64_t Lacks(const Wish& wish, const HostState& host) {
 
 std::vector<int32_t> ChooseDevices(const Wish& wish, const HostState& host,
                                    const std::string& policy, bool by_hints) {
-  if (host.sessions >= host.sessions_limit) return {};
+  if (!WhyFull(wish, host).empty()) return {};
   std::vector<DeviceLoad> loads;
   for (const DeviceState& device : host.devices) {
     const uint64_t need = Need(wish, device);
@@ -122,6 +145,10 @@ bool IsBefore(const Wish& wish, const HostState& one, const HostState& other,
 void Take(const Wish& wish, const std::vector<int32_t>& devices, HostState* host) {
   ++host->sessions;
   host->programs.insert(KindOf(wish.tenant, wish.program));
+  Held& held = host->held[wish.tenant];
+  ++held.sessions;
+  ++host->identities[wish.identity];
+  held.bytes += BytesOf(wish);
   for (DeviceState& device : host->devices) {
     if (std::ranges::count(devices, device.ordinal) == 0) continue;
     const uint64_t need = Need(wish, device);

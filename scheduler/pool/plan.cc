@@ -3,6 +3,7 @@
 #include <set>
 #include <tuple>
 
+#include "scheduler/pool/order.h"
 #include "scheduler/pool/pool.h"
 
 namespace longwire::scheduler::pool {
@@ -21,6 +22,7 @@ struct Earmark {
 // hosts finds none either, but on the hosts that had room and are kept for others.
 struct Hopeless {
   const Wish* wish;
+  bool own;  // for its own limit somewhere, which others do not have
   std::vector<HostState*> kept;
 };
 
@@ -91,9 +93,8 @@ std::string Reasons(const Pass& pass, const Wish& wish, const std::string& block
       break;
     }
     std::string why = Obstacle(wish, host);
-    if (why.empty() && host.sessions >= host.sessions_limit) {
-      why = "it has all of its " + std::to_string(host.sessions_limit) + " sessions";
-    } else if (why.empty() && Lacks(wish, host) != 0) {
+    if (why.empty()) why = WhyFull(wish, host);
+    if (why.empty() && Lacks(wish, host) != 0) {
       why = std::to_string((Lacks(wish, host) + (1 << 20) - 1) >> 20) + " MiB are missing";
     } else if (why.empty()) {
       why = blocked.empty() ? "its devices are taken" : "it is kept for " + blocked;
@@ -135,6 +136,9 @@ bool NeedsAsMuch(const Wish& wish, const Wish& other) {
 // Where it is worth looking.
 std::vector<HostState*> HostsFor(const Pass& pass, const Wish& wish) {
   for (const Hopeless& one : pass.hopeless) {
+    if (one.own && (wish.tenant != one.wish->tenant || wish.identity != one.wish->identity)) {
+      continue;
+    }
     if (NeedsAsMuch(wish, *one.wish)) return one.kept;
   }
   std::vector<HostState*> hosts;
@@ -168,7 +172,9 @@ Found Find(Pass& pass, const Wish& wish) {
     if (best.host != nullptr) return best;
   }
   if (wish.devices != 0 && hosts.size() > kept.size()) {
-    pass.hopeless.push_back({&wish, std::move(kept)});
+    const bool own = std::ranges::any_of(
+        hosts, [&](const HostState* host) { return !WhyFull(wish, *host, true).empty(); });
+    pass.hopeless.push_back({&wish, own, std::move(kept)});
   }
   return best;
 }
@@ -180,7 +186,8 @@ HostState* EarmarkFor(const Pass& pass, const Wish& wish, const std::string& bef
     return std::tuple(Lacks(wish, host), host.name != before, host.name);
   };
   for (HostState& host : pass.hosts) {
-    if (!Obstacle(wish, host).empty()) continue;
+    // Nobody keeps free for a tenant what its own limit does not let it have.
+    if (!Obstacle(wish, host).empty() || !WhyFull(wish, host, true).empty()) continue;
     const bool taken = std::ranges::any_of(
         pass.earmarks, [&](const Earmark& earmark) { return earmark.host == &host; });
     if (!taken && (best == nullptr || key(host) < key(*best))) best = &host;
@@ -230,35 +237,20 @@ void Place(Pass& pass, const Wish& wish, Found found, Decision* decision) {
   std::erase_if(pass.earmarks, [&](const Earmark& earmark) { return earmark.wish == &wish; });
 }
 
-}  // namespace
-
-uint32_t ClassOf(const Wish& wish, uint64_t patience) {
-  return wish.priority + (wish.waited >= patience ? 1 : 0);
-}
-
-std::vector<size_t> OrderOf(const std::vector<Wish>& wishes, const Turns& turns,
-                            const std::set<std::string>& first, uint64_t patience) {
-  std::vector<size_t> order(wishes.size());
-  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::ranges::sort(order, {}, [&](size_t i) {
-    return std::tuple(!first.contains(wishes[i].number), wishes[i].age, i);
-  });
-  // Which one of its tenant's it is, within its class, and when that was served last.
-  std::map<std::pair<uint32_t, std::string>, uint32_t> counts;
-  std::vector<std::tuple<int64_t, bool, uint32_t, uint64_t, uint64_t, size_t>> keys(wishes.size());
-  for (size_t i : order) {
-    const std::pair tenant(ClassOf(wishes[i], patience), wishes[i].tenant);
-    auto served = turns.find(tenant);
-    keys[i] = {-static_cast<int64_t>(tenant.first),
-               !first.contains(wishes[i].number),
-               counts[tenant]++,
-               served == turns.end() ? 0 : served->second,
-               wishes[i].age,
-               i};
+// As who waits would be served.
+void SetPlaces(const std::vector<size_t>& expected, std::vector<Decision>* decisions) {
+  std::map<size_t, Decision*> waiting;
+  for (Decision& one : *decisions) {
+    if (one.outcome == Outcome::kWaits) waiting[one.wish] = &one;
   }
-  std::ranges::sort(order, {}, [&](size_t i) { return keys[i]; });
-  return order;
+  uint32_t place = 0;
+  for (size_t index : expected) {
+    auto one = waiting.find(index);
+    if (one != waiting.end()) one->second->place = ++place;
+  }
 }
+
+}  // namespace
 
 std::map<std::string, std::string> Planner::earmarks() const {
   std::map<std::string, std::string> hosts;
@@ -272,25 +264,27 @@ std::vector<Decision> Planner::Plan(std::vector<HostState> hosts, const std::vec
   std::vector<Decision> decisions;
   std::set<std::string> holders;
   for (const auto& [number, kept] : kept_) holders.insert(number);
-  const std::vector<size_t> order = OrderOf(wishes, turns_, holders, options_.patience);
+  const std::vector<size_t> expected = OrderOf(hosts, wishes, turns_, holders, options_.patience);
   // What is kept stays kept, whoever has come meanwhile.
-  for (size_t index : order) {
+  for (size_t index : expected) {
     auto kept = kept_.find(wishes[index].number);
     if (kept == kept_.end()) continue;
     HostState* host = EarmarkFor(pass, wishes[index], kept->second.host);
     if (host != nullptr) pass.earmarks.push_back({&wishes[index], host, kept->second.until});
   }
   const std::set<std::string> too_many = TooMany(wishes, options_.waiting_of_tenant);
-  uint32_t waiting = 0;
-  for (size_t index : order) {
-    if (most == 0) break;
-    const Wish& wish = wishes[index];
+  Order order(hosts, wishes, turns_, holders, options_.patience);
+  while (most != 0) {
+    const auto index = order.Next();
+    if (!index) break;
+    const Wish& wish = wishes[*index];
     Decision decision;
-    decision.wish = index;
+    decision.wish = *index;
     Found found = Find(pass, wish);
     if (found.host != nullptr) {
       Place(pass, wish, std::move(found), &decision);
       turns_[{ClassOf(wish, options_.patience), wish.tenant}] = ++served_;
+      order.Charge(wish);  // who waits has not got anything
       --most;
     } else if (too_many.contains(wish.number)) {
       decision.outcome = Outcome::kRefused;
@@ -302,12 +296,10 @@ std::vector<Decision> Planner::Plan(std::vector<HostState> hosts, const std::vec
       decision.reason = Reasons(pass, wish, found.blocked);
       decision.outcome = wish.wait ? Outcome::kWaits : Outcome::kRefused;
     }
-    if (decision.outcome == Outcome::kWaits) {
-      decision.place = ++waiting;
-      Keep(pass, wish);
-    }
+    if (decision.outcome == Outcome::kWaits) Keep(pass, wish);
     decisions.push_back(std::move(decision));
   }
+  SetPlaces(expected, &decisions);
   // A pass that was cut short has not seen all who wait; what it has kept stays.
   kept_.clear();
   for (const Earmark& earmark : pass.earmarks) {

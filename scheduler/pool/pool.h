@@ -1,11 +1,11 @@
 // On which host of a pool a session goes, and who waits: a snapshot of hosts and wishes in,
 // decisions out. No clock, no thread, no network.
 //
-// Order: by class (the priority, and one more for who has waited long); within one, tenants in
-// turn, each by age. The first wish of a class that fits nowhere gets an earmark: a host where
-// least is missing. Others, of whatever class, go there only if no more is missing for it then, or
-// if their time limit ends before it can be ready. So endless small sessions cannot starve a large
-// one.
+// Order: by class (the priority, and one more for who has waited long); within one, of the tenant
+// that has least of the pool for its weight the oldest (order.h). The first wish of a class that
+// fits nowhere gets an earmark: a host where least is missing. Others, of whatever class, go there
+// only if no more is missing for it then, or if their time limit ends before it can be ready. So
+// endless small sessions cannot starve a large one.
 #pragma once
 
 #include <cstdint>
@@ -30,25 +30,38 @@ struct DeviceState {
   uint64_t ends = 0;                // when all its sessions have ended by their limits; or kNever
 };
 
+// What a tenant's sessions have been promised.
+struct Held {
+  uint64_t sessions = 0;
+  uint64_t bytes = 0;
+};
+
 struct HostState {
   std::string name;
   Labels labels;
   uint32_t sessions = 0;
   uint32_t sessions_limit = 0;
+  // Of one tenant, where of_tenants has none of its own, and of one identity; 0: no limit.
+  uint32_t sessions_of_tenant = 0, sessions_of_identity = 0;
+  std::map<std::string, uint32_t> of_tenants;
   bool cordoned = false;
   std::vector<DeviceState> devices;
-  std::set<std::string> programs;  // KindOf those that run there
+  std::set<std::string> programs;              // KindOf those that run there
+  std::map<std::string, Held> held;            // by tenant
+  std::map<std::string, uint32_t> identities;  // sessions of each
 };
 
 struct Wish {
   std::string number;  // of the session
   std::string tenant;
+  std::string identity;
   uint32_t devices = 1;
   uint64_t bytes = 0;  // on each device; 0: the program did not say
   Labels labels;
   std::string only;                // the one host that will do; empty: any
   std::vector<std::string> avoid;  // hosts that will not
   uint32_t priority = 0;
+  uint32_t weight = 1;  // of its tenant
   uint64_t age = 0;     // lower: older
   uint64_t waited = 0;  // seconds
   uint64_t limit = 0;   // seconds after which its session is ended; 0: it has no limit
@@ -114,6 +127,9 @@ class Planner {
 uint64_t Need(const Wish& wish, const DeviceState& device);
 // Why the host never serves the wish; empty: it could, if it were empty.
 std::string Obstacle(const Wish& wish, const HostState& host);
+// Why the host has no session for the wish now; empty: it may have one. `own`: only for a limit of
+// its tenant's or its identity's sessions there.
+std::string WhyFull(const Wish& wish, const HostState& host, bool own = false);
 // What is missing on the devices that lack least. Only of a host without an obstacle.
 struct Lack {
   uint64_t bytes = 0;
@@ -135,10 +151,12 @@ void Take(const Wish& wish, const std::vector<int32_t>& devices, HostState* host
 uint32_t ClassOf(const Wish& wish, uint64_t patience);
 // Of which a host has cached what it loads: the same program of the same tenant.
 std::string KindOf(const std::string& tenant, const std::string& program);
-// The order in which wishes are served: their indices. `first`: numbers that come before the others
-// of their class.
-std::vector<size_t> OrderOf(const std::vector<Wish>& wishes, const Turns& turns = {},
-                            const std::set<std::string>& first = {},
+// What the wish is promised in all.
+uint64_t BytesOf(const Wish& wish);
+// The order in which wishes are served if each gets what it asks for: their indices. `first`:
+// numbers that come before the others of their class.
+std::vector<size_t> OrderOf(const std::vector<HostState>& hosts, const std::vector<Wish>& wishes,
+                            const Turns& turns = {}, const std::set<std::string>& first = {},
                             uint64_t patience = Options().patience);
 
 }  // namespace longwire::scheduler::pool

@@ -57,6 +57,32 @@ TEST(Plan, EachPolicyHasItsOrder) {
   EXPECT_EQ(HostsOf(least, hosts, wishes), "c c") << "a is busy, b has sessions";
 }
 
+TEST(Plan, AHostsLimitsOfATenantAndAnIdentityAreKnown) {
+  std::vector<HostState> hosts = {HostOf("a", 1), HostOf("b", 1)};
+  hosts[0].sessions_of_tenant = 1;
+  hosts[1].of_tenants["research"] = 2;
+  std::vector<Wish> wishes;
+  for (int i = 1; i <= 5; ++i) wishes.push_back(WishOf(std::to_string(i), 1, kGiB));
+  for (Wish& wish : wishes) {
+    wish.wait = true;
+    wish.priority = 1;
+  }
+  wishes.push_back(WishOf("6", 1, kGiB));
+  wishes.back().tenant = "others";
+  Planner pack("pack");
+  EXPECT_EQ(HostsOf(pack, hosts, wishes), "a b b - - b") << "others have limits of their own";
+  EXPECT_TRUE(pack.earmarks().empty()) << "it waits for its tenant, not for a host";
+  EXPECT_EQ(WhyFull(wishes[0], hosts[0]), "");
+  hosts[0].held["research"].sessions = 1;
+  EXPECT_EQ(WhyFull(wishes[0], hosts[0]), "tenant 'research' has all of its 1 sessions there");
+  hosts[0].sessions_of_tenant = 0;
+  hosts[0].sessions_of_identity = 3;
+  hosts[0].identities["alice"] = 3;
+  EXPECT_EQ(WhyFull(wishes[0], hosts[0]), "");
+  wishes[0].identity = "alice";
+  EXPECT_EQ(WhyFull(wishes[0], hosts[0]), "'alice' has all of its 3 sessions there");
+}
+
 TEST(Plan, RequirementsLeaveHostsOut) {
   std::vector<HostState> hosts = {HostOf("a", 1), HostOf("b", 2, 80 * kGiB), HostOf("c", 4)};
   hosts[1].labels = {{"gpu", "h200"}};
@@ -100,7 +126,7 @@ TEST(Order, PriorityThenTenantsInTurnThenAge) {
   std::vector<Wish> wishes = {WishOf("1"), WishOf("2"), WishOf("3"), WishOf("4"), WishOf("5")};
   wishes[3].tenant = "teaching";
   wishes[4].priority = 1;
-  EXPECT_EQ(OrderOf(wishes), (std::vector<size_t>{4, 0, 3, 1, 2}));
+  EXPECT_EQ(OrderOf({}, wishes), (std::vector<size_t>{4, 3, 0, 1, 2})) << "research has one then";
 }
 
 TEST(Queue, PlaceAndReasonAreSaid) {

@@ -65,14 +65,64 @@ TEST(Queue, TenantsTakeTurnsAlsoFromPassToPass) {
 TEST(Queue, PatienceCountsAsAClassMore) {
   Wish old = WishOf(2, "a", 8), higher = WishOf(1, "b", 8);
   higher.priority = 1;
-  EXPECT_EQ(OrderOf({old, higher}), (std::vector<size_t>{1, 0}));
+  const auto order = [&] { return OrderOf({}, {old, higher}); };
+  EXPECT_EQ(order(), (std::vector<size_t>{1, 0}));
   old.waited = Options().patience - 1;
-  EXPECT_EQ(OrderOf({old, higher}), (std::vector<size_t>{1, 0}));
+  EXPECT_EQ(order(), (std::vector<size_t>{1, 0}));
   old.waited = Options().patience;
   old.age = 0;
-  EXPECT_EQ(OrderOf({old, higher}), (std::vector<size_t>{0, 1})) << "older in the same class";
+  EXPECT_EQ(order(), (std::vector<size_t>{0, 1})) << "older in the same class";
   higher.waited = old.waited;
-  EXPECT_EQ(OrderOf({old, higher}), (std::vector<size_t>{1, 0}));
+  EXPECT_EQ(order(), (std::vector<size_t>{1, 0}));
+}
+
+// `of`: sessions, each of a device's 8 GiB.
+void Hold(const std::string& tenant, uint64_t of, HostState* host) {
+  host->held[tenant] = {of, of * 8 * kGiB};
+}
+
+TEST(Queue, WhoHasLeastForItsWeightIsNext) {
+  HostState host = HostOf("h", 8);
+  Wish heavy = WishOf(2, "heavy", 8), light = WishOf(1, "light", 8);
+  heavy.weight = 3;
+  const auto first = [&] { return OrderOf({host}, {heavy, light})[0] == 0 ? "heavy" : "light"; };
+  EXPECT_STREQ(first(), "heavy") << "one device is less of what it is due";
+  Hold("light", 1, &host);
+  Hold("heavy", 2, &host);
+  EXPECT_STREQ(first(), "heavy");
+  Hold("heavy", 3, &host);
+  EXPECT_STREQ(first(), "heavy") << "as much";
+  Hold("heavy", 4, &host);
+  EXPECT_STREQ(first(), "light");
+  // Sessions without much memory fill a host, too: 100 are its limit.
+  host.held = {{"light", {10, 0}}, {"heavy", {60, 0}}};
+  EXPECT_STREQ(first(), "light");
+  host.held["heavy"].sessions = 20;
+  EXPECT_STREQ(first(), "heavy");
+}
+
+TEST(Queue, OnePassFollowsTheWeights) {
+  std::vector<Wish> wishes;
+  for (uint64_t i = 1; i <= 8; ++i) wishes.push_back(WishOf(i, "light", 8));
+  for (uint64_t i = 9; i <= 16; ++i) {
+    wishes.push_back(WishOf(i, "heavy", 8));
+    wishes.back().weight = 3;
+  }
+  Planner planner("pack");
+  EXPECT_EQ(Placed(planner, {HostOf("h", 8)}, wishes),
+            (Numbers{"9", "1", "10", "11", "12", "2", "13", "14"}));
+}
+
+TEST(Queue, WhoWaitsForMuchIsNotChargedForIt) {
+  HostState host = HostOf("h", 4);
+  host.devices[0].promised = 8 * kGiB;
+  std::vector<Wish> wishes = {WishOf(1, "a", 8, 5), WishOf(2, "a", 4), WishOf(3, "b", 4),
+                              WishOf(4, "b", 4), WishOf(5, "b", 4)};
+  Planner planner("spread");
+  const Numbers placed = Placed(planner, {host}, wishes);
+  EXPECT_EQ(std::ranges::count(placed, "2"), 1) << "what never fits is no reason to wait";
+  EXPECT_EQ(placed[0], "3");
+  EXPECT_EQ(placed[1], "2");
 }
 
 TEST(Queue, ATenantHasSoManyWaitingAndHearsIt) {
@@ -206,6 +256,44 @@ TEST(Queue, WhoIsNotPlacedHasRoomOnlyWhereSomebodyIsKept) {
   }
 }
 
+// Two tenants that want more than there is, one with short and one with long sessions: of eight
+// devices, how many each has on average once all is taken.
+TEST(Queue, WeightsAreSharesOfWhatIsHeldOverTime) {
+  HostState host = HostOf("h", 8);
+  Planner planner("pack");
+  std::map<uint64_t, std::pair<std::string, int32_t>> running;  // by end, made unique
+  std::map<std::string, uint64_t> had;
+  std::vector<Wish> wishes;
+  uint64_t number = 0;
+  for (uint64_t now = 1; now <= 5'000; ++now) {
+    while (!running.empty() && running.begin()->first / 100'000 <= now) {
+      const auto [tenant, device] = running.begin()->second;
+      host.devices[static_cast<size_t>(device)].promised = 0;
+      --host.sessions;
+      host.held[tenant] = {host.held[tenant].sessions - 1, host.held[tenant].bytes - 8 * kGiB};
+      running.erase(running.begin());
+    }
+    for (const char* tenant : {"light", "heavy"}) {
+      while (std::ranges::count(wishes, tenant, &Wish::tenant) < 10) {
+        wishes.push_back(WishOf(++number, tenant, 8));
+        wishes.back().weight = wishes.back().tenant == "heavy" ? 3 : 1;
+      }
+    }
+    std::set<std::string> gone;
+    for (const Decision& one : planner.Plan({host}, wishes, SIZE_MAX, now)) {
+      if (one.outcome != Outcome::kPlaced) continue;
+      const Wish& wish = wishes[one.wish];
+      Take(wish, one.devices, &host);
+      const uint64_t length = wish.tenant == "heavy" ? 1 + number % 5 : 30 + number % 50;
+      running[(now + length) * 100'000 + ++number] = {wish.tenant, one.devices[0]};
+      gone.insert(wish.number);
+    }
+    std::erase_if(wishes, [&](const Wish& wish) { return gone.contains(wish.number); });
+    for (const auto& [tenant, held] : host.held) had[tenant] += held.sessions;
+  }
+  EXPECT_NEAR(static_cast<double>(had["heavy"]) / static_cast<double>(had["light"]), 3, 0.3);
+}
+
 // A pool on a virtual clock, with more work than it has room for.
 class Flood {
  public:
@@ -249,6 +337,7 @@ class Flood {
     while (wishes_.size() < 24) {
       Wish wish = WishOf(++number_, std::string(1, static_cast<char>('a' + Draw(3))), 1 + Draw(4));
       wish.priority = static_cast<uint32_t>(Draw(2));
+      wish.weight = wish.tenant == "a" ? 100 : 1;
       if (Draw(4) == 0) wish.limit = 1 + Draw(20);
       Add(wish, now);
     }
@@ -281,6 +370,8 @@ class Flood {
       if (one.ends > now) return false;
       HostState& host = Host(one.where.host);
       --host.sessions;
+      --host.held[one.wish.tenant].sessions;
+      host.held[one.wish.tenant].bytes -= BytesOf(one.wish);
       for (int32_t device : one.where.devices) {
         host.devices[static_cast<size_t>(device)].promised -= one.wish.bytes;
       }

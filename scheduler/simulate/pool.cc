@@ -65,9 +65,9 @@ class PoolSimulation {
 
  private:
   struct Running {
-    std::string host, kind;
+    std::string host, kind, tenant;
     std::vector<int32_t> devices;
-    uint64_t bytes;
+    uint64_t bytes, in_all;
     bool limited;
   };
 
@@ -128,8 +128,8 @@ class PoolSimulation {
     result_.warm += host.programs.contains(kind) ? 1 : 0;
     pool::Take(wish, decision.devices, &host);
     const uint64_t length = 1 + Draw(wish.limit == 0 ? options_.longest : wish.limit);
-    running_.emplace(now + length, Running{decision.host, kind, decision.devices, decision.bytes,
-                                           wish.limit != 0});
+    running_.emplace(now + length, Running{decision.host, kind, wish.tenant, decision.devices,
+                                           decision.bytes, pool::BytesOf(wish), wish.limit != 0});
     const uint64_t ends = wish.limit == 0 ? pool::kNever : now + wish.limit;
     for (int32_t device : decision.devices) {
       uint64_t& last = host.devices[static_cast<size_t>(device)].ends;
@@ -146,6 +146,8 @@ class PoolSimulation {
       const Running& one = running_.begin()->second;
       HostState& host = hosts_[index_[one.host]];
       --host.sessions;
+      --host.held[one.tenant].sessions;
+      host.held[one.tenant].bytes -= one.in_all;
       for (int32_t ordinal : one.devices) {
         pool::DeviceState& device = host.devices[static_cast<size_t>(ordinal)];
         device.promised -= one.bytes;

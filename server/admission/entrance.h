@@ -44,6 +44,8 @@ class Entrance {
 
   Connections& connections() { return connections_; }
   std::chrono::milliseconds opening_time() const;
+  // How many sessions one identity may have; SIZE_MAX: any number.
+  size_t SessionsOfIdentity() const;
   // At the local socket: of one uid, and of all.
   Capacity::Limits LocalLimits() const;
   void AddLocal(int64_t change) { local_waiting_.fetch_add(change); }
@@ -59,8 +61,6 @@ class Entrance {
   Figures figures();
 
  private:
-  // Of sessions of one identity; SIZE_MAX: none.
-  size_t SessionsOfIdentity() const;
   DescriptorPlan Plan() const;
 
   const config::LiveConfig& live_;

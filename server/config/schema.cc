@@ -113,7 +113,7 @@ std::string ExpectedValue(const FieldDescriptor* field) {
     case FieldDescriptor::CPPTYPE_STRING:
       return ExpectedText(field) + (EntryOf(field).none_allowed() ? " or none" : "");
     default:
-      return ExpectedNumber(field);
+      return ExpectedNumber(field) + (EntryOf(field).forever_allowed() ? ", or forever" : "");
   }
 }
 

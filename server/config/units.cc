@@ -29,6 +29,7 @@ std::string UnitNames(Kind kind) {
 }
 
 std::string UnitText(Kind kind, uint64_t value) {
+  if (kind == DURATION && value == kForever) return "forever";
   for (const Unit& unit : UnitsOf(kind)) {
     if (value == 0 || value % unit.size != 0) continue;
     return std::to_string(value / unit.size) + std::string(unit.name);

@@ -15,6 +15,9 @@ struct Unit {
   uint64_t size;  // in bytes or nanoseconds
 };
 
+// The word forever, where it may stand for a time.
+inline constexpr uint64_t kForever = UINT64_MAX;
+
 // The largest first; none for plain numbers.
 std::span<const Unit> UnitsOf(Kind kind);
 std::string UnitNames(Kind kind);

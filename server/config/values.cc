@@ -30,7 +30,11 @@ bool ParseNumber(std::string_view text, Kind kind, uint64_t* value, std::string*
 bool SetNumber(const std::string& text, const FieldDescriptor* field, Message* message,
                std::string* hint) {
   const Entry& entry = EntryOf(field);
-  uint64_t value = 0;
+  uint64_t value = kForever;
+  if (entry.forever_allowed() && text == "forever") {
+    message->GetReflection()->SetUInt64(message, field, value);
+    return true;
+  }
   if (!ParseNumber(text, entry.kind(), &value, hint)) return false;
   if (value < entry.least() || value > LargestValue(field)) return false;
   if (entry.multiple_of() != 0 && value % entry.multiple_of() != 0) {

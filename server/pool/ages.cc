@@ -60,6 +60,10 @@ void Ages::Fill(const Directory& directory, scheduler::pool::HostState* host) co
   if (all == directory.claims.end()) return;
   for (const auto& [number, claim] : all->second) {
     host->programs.insert(scheduler::pool::KindOf(claim.tenant(), claim.program()));
+    ++host->identities[claim.identity()];
+    scheduler::pool::Held& held = host->held[claim.tenant()];
+    ++held.sessions;
+    held.bytes += claim.bytes() * static_cast<uint64_t>(claim.devices_size());
     auto known = claims_.find(number);
     const uint64_t ends = known == claims_.end() ? scheduler::pool::kNever
                                                  : Seconds(known->second) + claim.time_limit();

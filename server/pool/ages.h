@@ -21,7 +21,8 @@ class Ages {
   void Look(const Directory& directory, Clock::time_point now);
   // Of a waiter that Look has seen: its age and for how long it has waited.
   void Fill(const Waiter& waiter, scheduler::pool::Wish* wish) const;
-  // What runs at the host, and when its devices are free by their sessions' limits at the latest.
+  // What runs at the host, for whom, and when its devices are free by their sessions' limits at the
+  // latest.
   void Fill(const Directory& directory, scheduler::pool::HostState* host) const;
   void Clear();
   // Of the clock that these are of.

@@ -1,5 +1,6 @@
 #include "server/pool/directory.h"
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "server/pool/keys.h"
@@ -164,6 +165,11 @@ std::vector<scheduler::pool::HostState> HostStates(const Directory& directory) {
     state.sessions = capacity.sessions();
     state.sessions_limit = capacity.sessions_limit();
     state.cordoned = capacity.cordoned();
+    state.sessions_of_tenant = capacity.sessions_of_tenant();
+    for (const Capacity::OfTenant& one : capacity.of_tenants()) {
+      state.of_tenants[one.tenant()] = one.sessions();
+    }
+    state.sessions_of_identity = capacity.sessions_of_identity();
     for (const Device& device : capacity.devices()) {
       scheduler::pool::DeviceState& to = state.devices.emplace_back();
       to.ordinal = device.ordinal();
@@ -186,12 +192,14 @@ scheduler::pool::Wish WishOf(const Waiter& waiter) {
   scheduler::pool::Wish wish;
   wish.number = waiter.number;
   wish.tenant = request.tenant();
+  wish.identity = request.identity();
   wish.devices = request.devices();
   wish.bytes = request.bytes();
   wish.labels = {request.labels().begin(), request.labels().end()};
   wish.only = request.only();
   wish.avoid = {request.avoid().begin(), request.avoid().end()};
   wish.priority = request.priority();
+  wish.weight = std::max(1u, request.weight());
   wish.age = static_cast<uint64_t>(waiter.created);
   wish.wait = request.wait();
   wish.limit = request.time_limit();

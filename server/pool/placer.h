@@ -22,16 +22,17 @@ namespace longwire::pool {
 
 class PlacerPart {
  public:
-  // `policy`: pack, spread, least_loaded or affinity. `grace`: so long a program that waits keeps
-  // its age without a front. `may`: whether this host is in the pool, so that it may be elected.
-  PlacerPart(etcd::Client& client, etcd::Lease& lease, std::string host, std::string policy,
-             TenantLimits limits, std::chrono::seconds grace, std::function<bool()> may)
+  // `grace`: so long a program that waits keeps its age without a front. `may`: whether this host
+  // is in the pool, so that it may be elected.
+  PlacerPart(etcd::Client& client, etcd::Lease& lease, std::string host,
+             scheduler::pool::Options options, TenantLimits limits, std::chrono::seconds grace,
+             std::function<bool()> may)
       : client_(client),
         lease_(lease),
         host_(std::move(host)),
         limits_(std::move(limits)),
         may_(std::move(may)),
-        planner_(std::move(policy)),
+        planner_(std::move(options)),
         ages_(grace) {}
   ~PlacerPart() { Stop(); }
 

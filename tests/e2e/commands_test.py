@@ -125,7 +125,7 @@ class WrongUseTest(CommandsTest):
 
     def test_a_wait_that_is_no_duration(self):
         self.expect_refusal("run: --wait expects a duration such as 90s, 30m, 2h or 1d, at most "
-                            "30d, found '5'", "run", "--wait", "5", "/bin/true")
+                            "30d, or forever, or 0, found '5'", "run", "--wait", "5", "/bin/true")
         result = self.longwire("run", "--server", self.nowhere, "--wait", "90s", "--",
                                "/usr/bin/printenv", "LONGWIRE_WAIT")
         self.assertEqual((0, "90s\n"), result[:2], result.err)

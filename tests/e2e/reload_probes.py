@@ -225,6 +225,29 @@ def limit_sessions(case):
     case.assertEqual(True, runs(case, "alpha"))
 
 
+@probe("tenants.wait")
+def wait_by_default(case):
+    """What holds is said with each refusal, also to a program that waits."""
+    holder = start(case, "alpha")
+    case.longwire.reload(tenants={"alpha": {"sessions": 1}})
+    case.assertNotIn("waiting: ", runs(case, "alpha"))
+    for wait in ("forever", "2min"):
+        case.longwire.reload(tenants={"alpha": {"sessions": 1, "wait": wait}})
+        waiting = case.longwire.popen("alpha", case.longwire.program("allocate.static"))
+        case.addCleanup(waiting.communicate)
+        case.addCleanup(waiting.kill)
+        case.assertIn("waiting: the tenant 'alpha' has 1 sessions", waiting.stderr.readline())
+    case.assertNotIn("waiting: ", runs(case, "alpha", LONGWIRE_WAIT="0"))
+    case.longwire.reload(tenants={"alpha": {"sessions": 1}})
+    case.assertNotEqual(0, waiting.wait(timeout=20))
+    case.longwire.reload(tenants={"alpha": {"sessions": 1, "wait": "2min"}})
+    waiting = case.longwire.popen("alpha", case.longwire.program("allocate.static"))
+    case.assertIn("waiting: ", waiting.stderr.readline())
+    holder.kill()
+    out, err = waiting.communicate(timeout=30)
+    case.assertEqual(0, waiting.returncode, out + err)
+
+
 @probe("tenants.devices")
 def show_more_devices(case):
     case.assertIn("gets 1 device at most", runs(case, "alpha", LONGWIRE_DEVICES=2))

@@ -59,7 +59,8 @@ bool Pool::ReadAsked(Asked* asked, const Peer& peer, std::string* sentence) {
   to.mutable_labels()->insert(told.labels.begin(), told.labels.end());
   to.set_ticket_hash(pool::HashOf(asked->ticket));
   to.set_priority(peer.tenant->priority() == config::latency_critical ? 1 : 0);
-  to.set_wait(told.waits);
+  to.set_weight(peer.tenant->weight());
+  to.set_wait(told.waits || (told.waits_by_default && peer.tenant->wait() != 0));
   to.set_time_limit(told.time_limit);
   return true;
 }
@@ -80,10 +81,15 @@ PoolOpening Pool::AskForPlace(Asked& asked, const Peer& peer, const std::atomic<
                                     cancelled, &answer, &sentence);
   if (result == pool::FrontPart::Result::kRefused) return Refuse(peer, sentence);
   if (result == pool::FrontPart::Result::kWaits) {
-    return Refuse(peer, answer.place() == 0 ? "the pool's placer has not answered yet"
-                                            : "place " + std::to_string(answer.place()) + " of " +
-                                                  std::to_string(answer.waiting()) +
-                                                  " in the pool's queue; " + answer.reason());
+    // No refusal, and no line in the log each few seconds: the queue is in status.
+    PoolOpening waits;
+    waits.opened.reply.code = transport::kDeviceUnavailable;
+    waits.opened.reply.sentence = answer.place() == 0
+                                      ? "the pool's placer has not answered yet"
+                                      : "place " + std::to_string(answer.place()) + " of " +
+                                            std::to_string(answer.waiting()) +
+                                            " in the pool's queue; " + answer.reason();
+    return waits;
   }
   if (answer.host() == config_.host()) return OpenPlaced(asked, peer, cancelled);
   PoolOpening opening;
@@ -200,9 +206,18 @@ PoolOpening Pool::Open(std::span<const std::byte> request, wire::VersionRange li
 PoolOpening OpenSession(Pool* pool, SessionTable& table, std::span<const std::byte> request,
                         wire::VersionRange link, const Peer& peer,
                         const transport::PlaceRequest* place, const std::atomic<bool>& cancelled) {
-  if (pool != nullptr) return pool->Open(request, link, peer, place, cancelled);
   PoolOpening opening;
-  opening.opened = table.Open(request, link, peer, cancelled);
+  if (pool != nullptr) {
+    opening = pool->Open(request, link, peer, place, cancelled);
+  } else {
+    opening.opened = table.Open(request, link, peer, cancelled);
+  }
+  wire::OpenReply& reply = opening.opened.reply;
+  if (reply.code == transport::kDeviceUnavailable && !peer.refused()) {
+    // In seconds, rounded up: a wait is not none.
+    constexpr uint64_t kSecond = 1'000'000'000;
+    reply.wait = peer.tenant->wait() / kSecond + (peer.tenant->wait() % kSecond != 0 ? 1 : 0);
+  }
   return opening;
 }
 

@@ -8,6 +8,7 @@
 #include "link/transport/tls_files.h"
 #include "server/config/config.h"
 #include "server/daemon/settings/paths.h"
+#include "server/daemon/settings/safe_limits.h"
 #include "server/pool/forget.h"
 
 namespace longwire::daemon {
@@ -16,6 +17,7 @@ namespace {
 // Shorter ones end in the pauses of a busy host; after it nothing is placed at one that died.
 constexpr int64_t kLeaseSeconds = 6;
 constexpr std::chrono::seconds kLastCalls{4};  // of etcd, at longwired's end
+constexpr uint64_t kSecond = 1'000'000'000;    // in nanoseconds, as times of the configuration are
 // Steps of the load that others see: small changes are not worth a write.
 constexpr double kBusySteps = 10;
 constexpr uint64_t kFreeStep = uint64_t{256} << 20;
@@ -63,6 +65,13 @@ pool::TenantLimits LimitsOf(const config::Pool& config) {
   return limits;
 }
 
+scheduler::pool::Options PlannerOptionsOf(const config::Pool& config) {
+  scheduler::pool::Options options;
+  options.policy = config::Pool::Rule_Name(config.placement());
+  options.patience = config.patience() / kSecond;
+  return options;
+}
+
 }  // namespace
 
 Pool::Pool(SessionTable& table, const config::Pool& config) : table_(table), config_(config) {
@@ -93,8 +102,7 @@ bool Pool::Start(std::string* sentence) {
     return host_->joined(&ignored);
   };
   placer_ = std::make_unique<pool::PlacerPart>(
-      *client_, *lease_, config_.host(), config::Pool::Rule_Name(config_.placement()),
-      LimitsOf(config_),
+      *client_, *lease_, config_.host(), PlannerOptionsOf(config_), LimitsOf(config_),
       std::chrono::ceil<std::chrono::seconds>(config::ResumeGrace(*table_.config())), is_in);
   parts_ =
       std::make_unique<pool::PartsPart>(*client_, *this, config_.host(), LimitsOf(config_), is_in);
@@ -120,6 +128,23 @@ bool Pool::HasStrangers(const warden::Stats& stats) {
   });
 }
 
+// What this host's own ledger would refuse.
+void Pool::DescribeLimits(pool::Capacity* capacity) {
+  const auto config = table_.config();
+  const auto known = [](uint64_t limit) {
+    return limit >= UINT32_MAX ? 0 : static_cast<uint32_t>(limit);
+  };
+  capacity->set_sessions_limit(config->max_sessions());
+  capacity->set_sessions_of_identity(known(table_.entrance().SessionsOfIdentity()));
+  capacity->set_sessions_of_tenant(known(SessionLimitOf(*config, config::Tenant())));
+  for (const config::Tenant& tenant : config->tenants()) {
+    if (!tenant.has_sessions()) continue;
+    pool::Capacity::OfTenant& one = *capacity->add_of_tenants();
+    one.set_tenant(tenant.name());
+    one.set_sessions(tenant.sessions());
+  }
+}
+
 bool Pool::Describe(pool::Capacity* capacity, std::string* sentence) {
   auto stats = table_.warden().GetStats(sentence);
   if (!stats) return false;
@@ -128,7 +153,7 @@ bool Pool::Describe(pool::Capacity* capacity, std::string* sentence) {
   if (!described_ && HasStrangers(*stats)) return false;
   described_ = true;
   const std::set<int32_t> cordoned = table_.placements().Cordoned();
-  capacity->set_sessions_limit(table_.config()->max_sessions());
+  DescribeLimits(capacity);
   capacity->set_cordoned(table_.draining());
   for (const warden::DeviceStats& device : stats->devices) {
     pool::Device& to = *capacity->add_devices();

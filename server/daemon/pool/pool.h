@@ -63,6 +63,7 @@ class Pool final : public pool::HostFacts, public pool::MemoryFacts {
                      const std::string& number, const pool::Claim& claim);
   bool ReadAsked(Asked* asked, const Peer& peer, std::string* sentence);
   PoolOpening Refuse(const Peer& peer, const std::string& sentence);
+  void DescribeLimits(pool::Capacity* capacity);
   void OnGone(const ServerSession& session);
   // Whether workers of an earlier daemon's sessions are still ending.
   bool HasStrangers(const warden::Stats& stats);

@@ -7,6 +7,7 @@
 #include "base/printable.h"
 #include "wire/duration.h"
 #include "wire/number.h"
+#include "wire/open.h"
 
 namespace longwire::daemon {
 namespace {
@@ -74,6 +75,7 @@ bool ReadRequirements(const std::vector<std::string>& environment, Requirements*
       requirements->time_limit = static_cast<uint64_t>(*seconds);
     }
     if (name == "LONGWIRE_WAIT") requirements->waits = true;
+    if (variable == wire::kWaitsByDefault) requirements->waits_by_default = true;
   }
   return true;
 }

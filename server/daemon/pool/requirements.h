@@ -13,6 +13,7 @@ struct Requirements {
   std::map<std::string, std::string> labels;  // LONGWIRE_LABELS
   uint64_t time_limit = 0;                    // LONGWIRE_TIME_LIMIT, in seconds; 0: it has none
   bool waits = false;                         // LONGWIRE_WAIT: it asks again where there is no room
+  bool waits_by_default = false;  // so it does if its tenant's programs wait (wire/open.h)
 };
 
 // From the variables of the opening request. False with a sentence when one cannot be read.
