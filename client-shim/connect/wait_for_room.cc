@@ -30,8 +30,7 @@ std::string NewNumber() {
 
 // Of a program that does not say itself how long it waits.
 std::chrono::seconds ToldWait(const wire::OpenReply& reply) {
-  constexpr uint64_t kMost = wire::kForeverSeconds;
-  return std::chrono::seconds(std::min(reply.wait, kMost));
+  return std::chrono::seconds(std::min<uint64_t>(reply.wait, wire::kForeverSeconds));
 }
 
 }  // namespace

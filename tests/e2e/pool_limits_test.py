@@ -116,6 +116,15 @@ class PoolLimitsTest(unittest.TestCase):
         self.assertIn("by itself", str(faults(*opened(2, "a", local=True))))
         self.assertIn("more than 8 bytes", str(faults(*part(2, "a", 8, 8), *part(3, "b", 1, 9))))
         self.assertIn("counts parts", str(faults(*part(2, "a", 8, 7))))
+        again = [(3, "cap/b", room), (3, "claim/b/a", claim)]
+        self.assertIn("session a has claims at ['a', 'b']", str(faults(*opened(2, "a"), *again)))
+        self.assertIn("sess/a went from a to b", str(faults(
+            *opened(2, "a"), (3, "sess/a", {"host": "b", "generation": "1"}))))
+        full = {**room, "sessions": 2,
+                "devices": [{**room["devices"][0], "bytes": "10", "sessions": 2}]}
+        large = {**claim, "bytes": "5", "tenant": "u"}
+        self.assertIn("promised 10 bytes of 9", str(faults(
+            (2, "cap/a", full), (2, "claim/a/x", large), (2, "claim/a/y", large))))
 
 
 if __name__ == "__main__":
