@@ -19,6 +19,7 @@ inline constexpr LockRank kAcceptLoop{200, "daemon::AcceptLoop::mutex_"};
 inline constexpr LockRank kLocalSocket{210, "daemon::LocalSocket::mutex_"};
 inline constexpr LockRank kRemovals{215, "daemon::Removals::mutex_"};
 inline constexpr LockRank kWithdrawing{217, "daemon::Admin::withdrawing_"};
+inline constexpr LockRank kPolicies{218, "daemon::Policies::mutex_"};
 inline constexpr LockRank kSessionTable{220, "daemon::SessionTable::mutex_"};
 inline constexpr LockRank kServerSession{230, "daemon::ServerSession::mutex_"};
 inline constexpr LockRank kDaemonLane{240, "daemon::Lane::mutex_"};

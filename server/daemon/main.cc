@@ -193,13 +193,20 @@ int WaitForTheEnd(const sigset_t& signals, Reloader& reloader, Notifier& notifie
   }
 }
 
+// Nobody is opened by other rules than those of the configuration.
+bool TakePolicies(SessionTable& table, std::string* sentence) {
+  if (!table.policies().Prepare(*table.config(), sentence)) return false;
+  table.policies().Apply();
+  return true;
+}
+
 // First the sessions of the daemon before: their clients come back as soon as the port is open.
 bool Begin(SessionTable& table, AcceptLoop& accept, LocalSocket& local_socket, Pool* pool) {
   std::string sentence;
   const std::string path = config::LocalSocketPath(*table.config());
   accept.set_pool(pool);
   local_socket.set_pool(pool);
-  bool started = table.Start(&sentence) && (pool == nullptr || pool->Start(&sentence)) &&
+  bool started = TakePolicies(table, &sentence) && table.Start(&sentence) && (pool == nullptr || pool->Start(&sentence)) &&
                  accept.Start(&sentence) && (path.empty() || local_socket.Start(path, &sentence));
   local_socket.Inherit(table.InheritedClients());
   if (!started) Log(LogLevel::kError, sentence);
@@ -237,10 +244,11 @@ int Serve(config::LiveConfig& live, Reloader& reloader, const sigset_t& signals)
     return 1;
   }
   reloader.set_preparation([&](const config::Config& next, std::string* problem) {
-    return accept.ReloadCredentials(next, problem);
+    return table.policies().Prepare(next, problem) && accept.ReloadCredentials(next, problem);
   });
   live.Subscribe([&](const config::Config& now) { local_socket.SetMode(now); });
   live.Subscribe([&table](const config::Config& now) {
+    table.policies().Apply();
     table.scheduling().Change(SchedulingOptionsOf(now));
     ApplyTenants(now, table.scheduling(), table.awake_cores(), table.warden(), table.lendable());
     table.SendTerms(now);

@@ -9,6 +9,8 @@
 #include <climits>
 #include <utility>
 
+#include "policy/advised.h"
+
 namespace longwire::daemon {
 namespace {
 
@@ -125,6 +127,7 @@ void Scheduling::Enter(const scheduler::SessionInfo& session,
   }
   Watch(epoll_.get(), page->bell_descriptor(), session.id);
   Deliver(scheduler::SessionOpened{session});
+  TakeClasses();
   WatchSharedDevices();
   eventfd_write(wake_.get(), 1);  // there may be something to wait for now
 }
@@ -160,37 +163,78 @@ void Scheduling::ChangeTenant(const std::string& tenant, PriorityClass priority_
     worker.info.weight = weight;
   }
   Deliver(scheduler::TenantChanged{tenant, priority_class, weight});
+  TakeClasses();
   eventfd_write(wake_.get(), 1);
 }
 
 void Scheduling::Change(const SchedulingOptions& options) {
   base::MutexLock lock(mutex_);
-  auto policy = scheduler::MakePolicy(options.policy);
-  if (policy == nullptr) return;
+  if (scheduler::MakePolicy(options.policy) == nullptr) return;
   const bool was_enabled = options_.enabled;
   if (was_enabled && !options.enabled) {
     for (auto& [id, worker] : workers_) Deliver(scheduler::SessionClosed{id});
   }
   options_ = options;
-  std::swap(policy_, policy);  // the old one lives until the core has the new one
-  scheduler::SharingChanged change{policy_.get(), options_.times};
-  if (options_.enabled) {
-    Deliver(change);
-  } else {
-    core_.On(Now(), change);  // it has no sessions
-    OpenAllGates();
-  }
+  TakePolicy();
+  if (!options_.enabled) OpenAllGates();
   if (!was_enabled && options_.enabled) {
     for (auto& [number, device] : devices_) {
       for (Seat& seat : device.seats) seat.core_from = seat.gpu_time;
     }
     for (auto& [id, worker] : workers_) Deliver(scheduler::SessionOpened{worker.info});
   }
+  TakeClasses();
   for (auto& [number, device] : devices_) {
     for (Seat& seat : device.seats) SetTimeSlice(seat);
   }
   WatchSharedDevices();
   eventfd_write(wake_.get(), 1);
+}
+
+std::unique_ptr<scheduler::Policy> Scheduling::MakePolicy() const {
+  auto policy = scheduler::MakePolicy(options_.policy);
+  return program_ == nullptr ? std::move(policy) : policy::MakeAdvised(std::move(policy), program_);
+}
+
+void Scheduling::TakePolicy() {
+  auto policy = MakePolicy();
+  std::swap(policy_, policy);  // the old one lives until the core has the new one
+  const scheduler::SharingChanged change{policy_.get(), options_.times};
+  if (options_.enabled) {
+    Deliver(change);
+  } else {
+    core_.On(Now(), change);  // it has no sessions
+  }
+}
+
+// What an earlier one said about tenants holds no longer.
+void Scheduling::TakeProgram(std::shared_ptr<policy::Program> program) {
+  program_ = std::move(program);
+  TakePolicy();
+  for (auto& [id, worker] : workers_) {
+    const scheduler::SessionInfo& info = worker.info;
+    Deliver(scheduler::TenantChanged{info.tenant, info.priority_class, info.weight});
+  }
+  TakeClasses();
+}
+
+void Scheduling::Use(std::shared_ptr<policy::Program> program) {
+  base::MutexLock lock(mutex_);
+  if (program == program_) return;
+  TakeProgram(std::move(program));
+  eventfd_write(wake_.get(), 1);
+}
+
+// A policy may say another class than the configuration.
+void Scheduling::TakeClasses() {
+  if (!options_.enabled) return;
+  for (auto& [number, device] : devices_) {
+    for (Seat& seat : device.seats) {
+      if (const auto known = core_.ClassOf(seat.tenant)) {
+        seat.best_effort = *known == PriorityClass::kBestEffort;
+      }
+    }
+  }
 }
 
 void Scheduling::OpenAllGates() {
@@ -278,6 +322,7 @@ void Scheduling::Loop() {
       worker->second.page->Answer();
       Poll(worker->first);
     }
+    DropEndedProgram();
     if (Now() >= next_poll_) {
       PollAll();
       next_poll_ = Now() + (IsShared() ? kPollInterval : kSample);
@@ -285,6 +330,12 @@ void Scheduling::Loop() {
     auto due = core_.next_tick();
     if (due && *due <= Now()) Deliver(scheduler::Tick{});
   }
+}
+
+// It was slow or answered nonsense: what it said about tenants goes with it.
+void Scheduling::DropEndedProgram() {
+  if (program_ == nullptr || !program_->ended()) return;
+  TakeProgram(nullptr);
 }
 
 // True if a session that shares a device has work.

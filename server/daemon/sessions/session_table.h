@@ -20,6 +20,7 @@
 #include "server/daemon/sessions/identity_figures.h"
 #include "server/daemon/sessions/images.h"
 #include "server/daemon/sessions/opening_times.h"
+#include "server/daemon/policies/policies.h"
 #include "server/daemon/sessions/placement.h"
 #include "server/daemon/sessions/refusal.h"
 #include "server/daemon/sessions/scheduling.h"
@@ -105,6 +106,7 @@ class SessionTable {
   // How many streams the identity's sessions have, which it may resume.
   size_t StreamsOf(const std::string& identity);
   PlacementTable& placements() { return placements_; }
+  Policies& policies() { return *policies_; }
   IdentityFigures& identities() { return identities_; }
   OpeningTimes& opening_times() { return opening_times_; }
   uint64_t opened() const { return opened_.load(); }
@@ -170,6 +172,7 @@ class SessionTable {
   LocalClients inherited_clients_;  // between Start and InheritedClients
   std::unique_ptr<WardenClient> warden_;
   std::unique_ptr<Scheduling> scheduling_;
+  std::unique_ptr<Policies> policies_;  // tells scheduling_ and placements_
   std::unique_ptr<UsageLog> usage_;  // asks warden_
   AwakeCores awake_cores_;
   PlacementTable placements_;
