@@ -206,8 +206,9 @@ bool Begin(SessionTable& table, AcceptLoop& accept, LocalSocket& local_socket, P
   const std::string path = config::LocalSocketPath(*table.config());
   accept.set_pool(pool);
   local_socket.set_pool(pool);
-  bool started = TakePolicies(table, &sentence) && table.Start(&sentence) && (pool == nullptr || pool->Start(&sentence)) &&
-                 accept.Start(&sentence) && (path.empty() || local_socket.Start(path, &sentence));
+  bool started = TakePolicies(table, &sentence) && table.Start(&sentence) &&
+                 (pool == nullptr || pool->Start(&sentence)) && accept.Start(&sentence) &&
+                 (path.empty() || local_socket.Start(path, &sentence));
   local_socket.Inherit(table.InheritedClients());
   if (!started) Log(LogLevel::kError, sentence);
   return started;
@@ -246,8 +247,8 @@ int Serve(config::LiveConfig& live, Reloader& reloader, const sigset_t& signals)
   reloader.set_preparation([&](const config::Config& next, std::string* problem) {
     return table.policies().Prepare(next, problem) && accept.ReloadCredentials(next, problem);
   });
-  live.Subscribe([&](const config::Config& now) { local_socket.SetMode(now); });
-  live.Subscribe([&table](const config::Config& now) {
+  live.Subscribe([&](const config::Config& now) {
+    local_socket.SetMode(now);
     table.policies().Apply();
     table.scheduling().Change(SchedulingOptionsOf(now));
     ApplyTenants(now, table.scheduling(), table.awake_cores(), table.warden(), table.lendable());

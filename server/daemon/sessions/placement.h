@@ -74,7 +74,7 @@ class PlacementTable {
       LONGWIRE_REQUIRES(mutex_);
 
   base::Mutex mutex_{base::ranks::kPlacementTable};
-  std::map<uint64_t, Placed> placed_ LONGWIRE_GUARDED_BY(mutex_);  // by session
+  std::map<uint64_t, Placed> placed_ LONGWIRE_GUARDED_BY(mutex_);         // by session
   std::shared_ptr<policy::Program> program_ LONGWIRE_GUARDED_BY(mutex_);  // may be null
   std::set<int32_t> cordoned_ LONGWIRE_GUARDED_BY(mutex_);
 };

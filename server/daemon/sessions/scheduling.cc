@@ -9,8 +9,6 @@
 #include <climits>
 #include <utility>
 
-#include "policy/advised.h"
-
 namespace longwire::daemon {
 namespace {
 
@@ -191,52 +189,6 @@ void Scheduling::Change(const SchedulingOptions& options) {
   eventfd_write(wake_.get(), 1);
 }
 
-std::unique_ptr<scheduler::Policy> Scheduling::MakePolicy() const {
-  auto policy = scheduler::MakePolicy(options_.policy);
-  return program_ == nullptr ? std::move(policy) : policy::MakeAdvised(std::move(policy), program_);
-}
-
-void Scheduling::TakePolicy() {
-  auto policy = MakePolicy();
-  std::swap(policy_, policy);  // the old one lives until the core has the new one
-  const scheduler::SharingChanged change{policy_.get(), options_.times};
-  if (options_.enabled) {
-    Deliver(change);
-  } else {
-    core_.On(Now(), change);  // it has no sessions
-  }
-}
-
-// What an earlier one said about tenants holds no longer.
-void Scheduling::TakeProgram(std::shared_ptr<policy::Program> program) {
-  program_ = std::move(program);
-  TakePolicy();
-  for (auto& [id, worker] : workers_) {
-    const scheduler::SessionInfo& info = worker.info;
-    Deliver(scheduler::TenantChanged{info.tenant, info.priority_class, info.weight});
-  }
-  TakeClasses();
-}
-
-void Scheduling::Use(std::shared_ptr<policy::Program> program) {
-  base::MutexLock lock(mutex_);
-  if (program == program_) return;
-  TakeProgram(std::move(program));
-  eventfd_write(wake_.get(), 1);
-}
-
-// A policy may say another class than the configuration.
-void Scheduling::TakeClasses() {
-  if (!options_.enabled) return;
-  for (auto& [number, device] : devices_) {
-    for (Seat& seat : device.seats) {
-      if (const auto known = core_.ClassOf(seat.tenant)) {
-        seat.best_effort = *known == PriorityClass::kBestEffort;
-      }
-    }
-  }
-}
-
 void Scheduling::OpenAllGates() {
   for (auto& [number, device] : devices_) {
     for (Seat& seat : device.seats) {
@@ -330,12 +282,6 @@ void Scheduling::Loop() {
     auto due = core_.next_tick();
     if (due && *due <= Now()) Deliver(scheduler::Tick{});
   }
-}
-
-// It was slow or answered nonsense: what it said about tenants goes with it.
-void Scheduling::DropEndedProgram() {
-  if (program_ == nullptr || !program_->ended()) return;
-  TakeProgram(nullptr);
 }
 
 // True if a session that shares a device has work.

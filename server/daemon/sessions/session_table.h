@@ -15,12 +15,12 @@
 #include "base/mutex.h"
 #include "server/admission/entrance.h"
 #include "server/config/live_config.h"
+#include "server/daemon/policies/policies.h"
 #include "server/daemon/sessions/awake_cores.h"
 #include "server/daemon/sessions/farewells.h"
 #include "server/daemon/sessions/identity_figures.h"
 #include "server/daemon/sessions/images.h"
 #include "server/daemon/sessions/opening_times.h"
-#include "server/daemon/policies/policies.h"
 #include "server/daemon/sessions/placement.h"
 #include "server/daemon/sessions/refusal.h"
 #include "server/daemon/sessions/scheduling.h"
@@ -173,7 +173,7 @@ class SessionTable {
   std::unique_ptr<WardenClient> warden_;
   std::unique_ptr<Scheduling> scheduling_;
   std::unique_ptr<Policies> policies_;  // tells scheduling_ and placements_
-  std::unique_ptr<UsageLog> usage_;  // asks warden_
+  std::unique_ptr<UsageLog> usage_;     // asks warden_
   AwakeCores awake_cores_;
   PlacementTable placements_;
   gates::HostMemoryTable host_memory_;
