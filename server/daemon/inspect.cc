@@ -249,8 +249,8 @@ void AddMemoryEvents(SessionTable& table, const transport::InspectRequest& reque
 }  // namespace
 
 // Tenants of the configuration: their numbers are keys of maps.
-static void DescribePolicies(SessionTable& table, const transport::InspectRequest& request,
-                             transport::InspectReply* reply) {
+void AddPolicies(SessionTable& table, const transport::InspectRequest& request,
+                 transport::InspectReply* reply) {
   std::vector<std::string> tenants = {"default"};
   for (const config::Tenant& tenant : table.config()->tenants()) tenants.push_back(tenant.name());
   table.policies().Describe(request.policy_values(), tenants, reply);
@@ -266,7 +266,7 @@ transport::InspectReply InspectAll(SessionTable& table, const transport::Inspect
   peer.tenant = administrator;
   transport::InspectReply reply = Inspect(table, peer);
   if (request.memory_events()) AddMemoryEvents(table, request, &reply);
-  DescribePolicies(table, request, &reply);
+  AddPolicies(table, request, &reply);
   return reply;
 }
 
@@ -292,7 +292,7 @@ class InspectCall final : public UnaryCall<transport::InspectRequest, transport:
     } else {
       reply = Inspect(table, peer);
       if (request().memory_events()) AddMemoryEvents(table, request(), &reply);
-      if (peer.SeesAll()) DescribePolicies(table, request(), &reply);
+      if (peer.SeesAll()) AddPolicies(table, request(), &reply);
       const bool all = peer.tenant->admin() || table.config()->tenants_size() == 0;
       if (request().pool()) InspectPool(loop().pool(), all, peer.tenant->name(), &reply);
     }

@@ -15,7 +15,6 @@ std::vector<prometheus::MetricFamily> FamiliesOf(const Scrape& scrape) {
   AddAdmission(scrape, &families);
   AddCalls(scrape, &families);
   AddModuleCache(scrape, &families);
-  AddPolicies(scrape, &families);
   AddPool(scrape, &families);
   if (scrape.per_session) AddSessions(scrape, &families);
   return families.Take();

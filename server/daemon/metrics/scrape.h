@@ -49,7 +49,6 @@ void AddOpenings(const Scrape& scrape, Families* families);
 void AddCalls(const Scrape& scrape, Families* families);
 void AddAdmission(const Scrape& scrape, Families* families);
 void AddModuleCache(const Scrape& scrape, Families* families);
-void AddPolicies(const Scrape& scrape, Families* families);
 void AddPool(const Scrape& scrape, Families* families);
 void AddProcess(const Scrape& scrape, Families* families);
 

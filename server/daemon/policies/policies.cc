@@ -18,8 +18,6 @@ using transport::Log;
 using transport::LogLevel;
 
 constexpr size_t kMaxPolicies = 16;
-// The values of larger maps are described to who asks for them.
-constexpr uint32_t kSmallMap = 64;
 constexpr std::string_view kTenantPrefix = "tenant:";
 
 std::optional<std::string> ReadFile(const std::string& path) {
@@ -72,7 +70,7 @@ void DescribeMap(const policy::MapShape& shape, const policy::Map& map, bool val
   told->set_name(shape.name);
   told->set_type(shape.type == LW_ARRAY ? "array" : "hash");
   told->set_entries(shape.entries);
-  if (!values && shape.entries > kSmallMap) return;
+  if (!values) return;
   for (const auto& [key, value] : map.Entries()) {
     transport::PolicyValue* entry = told->add_values();
     entry->set_key(key);

@@ -37,7 +37,7 @@ class Policies {
   bool SetValue(const std::string& name, const std::string& map, const std::string& key,
                 uint64_t value, std::string* sentence);
 
-  // `values`: with those of large maps, too. `tenants`: whose numbers are shown as names.
+  // `values`: with those of the maps. `tenants`: whose numbers are shown as names.
   void Describe(bool values, const std::vector<std::string>& tenants,
                 transport::InspectReply* reply);
 
