@@ -254,10 +254,8 @@ int Serve(config::LiveConfig& live, Reloader& reloader, const sigset_t& signals)
     ApplyTenants(now, table.scheduling(), table.awake_cores(), table.warden(), table.lendable());
     table.SendTerms(now);
   });
-  live.Subscribe([&removals](const config::Config& now) {
-    removals.CheckAll();
-    WarnOfExposure(now);
-  });
+  live.Subscribe([&removals](const config::Config&) { removals.CheckAll(); });
+  live.Subscribe(WarnOfExposure);
   WarnOfExposure(*first);
   removals.Start();
   MetricsEndpoint metrics([&] { return FamiliesOf(NewScrape(table, accept, pool.get())); });
