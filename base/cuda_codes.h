@@ -11,6 +11,7 @@ inline constexpr int32_t kOutOfMemory = 2;
 inline constexpr int32_t kNotInitialized = 3;
 inline constexpr int32_t kDeviceUnavailable = 46;
 inline constexpr int32_t kNoDevice = 100;
+inline constexpr int32_t kNotReady = 600;
 inline constexpr int32_t kLaunchFailed = 719;
 inline constexpr int32_t kNotSupported = 801;
 inline constexpr int32_t kSystemNotReady = 802;

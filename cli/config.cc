@@ -8,6 +8,7 @@
 
 #include "cli/commands.h"
 #include "cli/config_files.h"
+#include "cli/status_json.h"
 #include "cli/text.h"
 #include "server/daemon/settings/paths.h"
 
@@ -78,14 +79,19 @@ int CheckFile(const std::string& given, bool json) {
   return sentences.empty() ? 0 : 1;
 }
 
-int Show(const std::string& given, bool with_defaults) {
+int Show(const std::string& given, bool with_defaults, bool json) {
   config::Draft draft;
   config::Draft effective;
   config::Problems problems;
   Read(given.empty() ? SystemFile() : given, &draft, &effective, &problems);
   Print(problems.Sentences(), draft.warnings);
   if (!problems.empty()) return 1;
-  std::fputs(config::Write((with_defaults ? effective : draft).config).c_str(), stdout);
+  const config::Config& shown = (with_defaults ? effective : draft).config;
+  if (json) {
+    std::puts(MessageJson(shown).c_str());
+  } else {
+    std::fputs(config::Write(shown).c_str(), stdout);
+  }
   return 0;
 }
 
@@ -112,10 +118,12 @@ void AddConfig(CommandLine& line) {
   check.add_option("FILE", wish->file, "the file");
   check.add_flag("--json", wish->json, "the mistakes for programs");
   CLI::App& show = line.Add(&config, "show", "its values, without comments",
-                            [wish] { return Show(wish->file, wish->effective); });
+                            [wish] { return Show(wish->file, wish->effective, wish->json); });
   show.add_option("FILE", wish->file, "the file");
   show.add_flag("--effective", wish->effective,
                 "the values that longwired would use: with every default");
+  show.add_flag("--json", wish->json,
+                "the values for programs: bytes, nanoseconds, null for no limit");
   CLI::App& standard =
       line.Add(&config, "default", "a file with every key, its help and its default", ShowDefault);
   for (CLI::App* command : {&config, &check, &show, &standard}) command->footer(kFooter);

@@ -267,7 +267,10 @@ struct Wish {
 
 int Doctor(const CLI::App& command, const Wish& wish) {
   ServerOptions options;
-  if (wish.explain && wish.program.empty()) return ExplainNames(wish.names);
+  if (wish.explain && wish.program.empty()) return ExplainNames(wish.names, wish.json);
+  if (wish.explain && wish.json) {
+    RefuseValue("--json is for functions: what a program used is said beside its own output");
+  }
   if (wish.explain) return ExplainProgram(wish.program);
   if (!wish.names.empty() || !wish.program.empty()) {
     std::fputs(

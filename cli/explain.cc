@@ -11,6 +11,7 @@
 #include <optional>
 #include <string_view>
 
+#include "cli/json/json_object.h"
 #include "cli/program_notice.h"
 #include "cli/run.h"
 #include "client-shim/entry/interoperation_names.h"
@@ -135,12 +136,13 @@ void Listen(int descriptor, Listener* listener) {
 
 }  // namespace
 
-int ExplainNames(const Arguments& names) {
+int ExplainNames(const Arguments& names, bool json) {
   if (names.empty()) {
     std::fputs("longwire doctor: --explain what? FUNCTION..., or [OPTIONS] -- PROGRAM\n", stderr);
     return kUsageStatus;
   }
   int unknown = 0;
+  std::string list;
   for (const std::string& name : names) {
     std::optional<CallId> id = FindCall(name);
     if (!id) {
@@ -153,9 +155,17 @@ int ExplainNames(const Arguments& names) {
       continue;
     }
     std::string reason = CallRefusal(*id);
+    if (json) {
+      JsonObject object;
+      object.Add("function", name).Add("works", CallKind(*id) != CallKindValue::kUnsupported);
+      object.Add("how", Becomes(*id)).Add("reason", reason);
+      list += (list.empty() ? "" : ",") + object.Text();
+      continue;
+    }
     std::printf("%s %s%s%s\n", name.c_str(), Becomes(*id), reason.empty() ? "" : ": ",
                 reason.c_str());
   }
+  if (json) std::printf("{\"functions\":[%s]}\n", list.c_str());
   return unknown == 0 ? 0 : kUsageStatus;
 }
 

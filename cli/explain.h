@@ -7,7 +7,7 @@
 namespace longwire::cli {
 
 // The exit status: 0 if all functions are known, else that of wrong use.
-int ExplainNames(const Arguments& names);
+int ExplainNames(const Arguments& names, bool json);
 // Runs the program with its arguments; the exit status is its own.
 int ExplainProgram(const Arguments& words);
 

@@ -13,8 +13,8 @@
 namespace longwire::cli {
 
 void CheckInstallation(Report* report) {
-  std::printf("this host (longwire %s, %s)\n", LONGWIRE_VERSION,
-              wire::VersionsText(wire::SpokenVersions()).c_str());
+  report->Title("this host (longwire " LONGWIRE_VERSION ", " +
+                wire::VersionsText(wire::SpokenVersions()) + ")");
   struct {
     const char* path;
     const char* what;

@@ -16,6 +16,7 @@
 #include "cli/connect.h"
 #include "cli/program_environment.h"
 #include "cli/program_notice.h"
+#include "cli/restart/restart.h"
 #include "link/certificates/address.h"
 #include "server/daemon/settings/paths.h"
 #include "wire/duration.h"
@@ -96,6 +97,22 @@ void AddRequirements(CLI::App& command) {
       .add_option_function<std::string>("--memory", keep("LONGWIRE_MEMORY"),
                                         "memory that it needs on each device: 512MiB, 40GiB")
       ->type_name("SIZE");
+  command.add_flag_callback(
+      "--across", [] { setenv("LONGWIRE_ACROSS", "1", 1); },
+      "give the program devices of every server in the list, not of the first that answers");
+  auto set_limit = [](const std::string& text) {
+    if (!wire::ParseDuration(text, wire::kLongestWaitSeconds)) {
+      RefuseValue(
+          "--time-limit expects a duration such as 90s, 30m, 2h or 1d, at most 30d, found '" +
+          text + "'");
+    }
+    setenv("LONGWIRE_TIME_LIMIT", text.c_str(), 1);
+  };
+  command
+      .add_option_function<std::string>("--time-limit", set_limit,
+                                        "the server ends the session after so long: 90s, 30m, "
+                                        "2h, 1d; in a pool it may then be placed sooner")
+      ->type_name("DURATION");
   auto set_labels = [](const std::vector<std::string>& labels) {
     std::string list;
     for (const std::string& label : labels) list += (list.empty() ? "" : ",") + label;
@@ -112,7 +129,8 @@ void AddRequirements(CLI::App& command) {
 
 }  // namespace
 
-int RunProgram(const std::string& command, const Arguments& words, const std::string& trace) {
+int RunProgram(const std::string& command, const Arguments& words, const std::string& trace,
+               unsigned restarts) {
   if (words.empty()) return Refuse(command, "no program given; see");
   std::string server;
   if (auto status = FindAddress(command, &server)) return *status;
@@ -132,7 +150,8 @@ int RunProgram(const std::string& command, const Arguments& words, const std::st
   if (!notice.empty()) {
     std::fprintf(stderr, "longwire %s: %s%s\n", command.c_str(), kNotice, notice.c_str());
   }
-  return Execute(command, words);
+  if (restarts == 0) return Execute(command, words);
+  return RunWithRestarts(command, words[0], restarts, [&] { return Execute(command, words); });
 }
 
 void AddProgram(CommandLine& line, CLI::App& command, Arguments* words) {
@@ -152,8 +171,9 @@ void AddProgram(CommandLine& line, CLI::App& command, Arguments* words) {
 void AddRun(CommandLine& line) {
   auto words = std::make_shared<Arguments>();
   auto trace = std::make_shared<std::string>();
+  auto restarts = std::make_shared<unsigned>(0);
   CLI::App& command = line.Add(nullptr, "run", "run a program with the CUDA devices of a server",
-                               [=] { return RunProgram("run", *words, *trace); });
+                               [=] { return RunProgram("run", *words, *trace, *restarts); });
   auto take = [trace](const std::string& list) {
     if (auto unknown = UnknownTrace(list)) {
       RefuseValue("--trace names '" + *unknown +
@@ -170,6 +190,13 @@ void AddRun(CommandLine& line) {
           "memory that is allocated or freed, with its size and what the program has in all), "
           "summary (counts of calls and waits when it ends)")
       ->type_name("WHAT");
+  command
+      .add_option("--restart", *restarts,
+                  "start the program again, up to N times, if it ends with another status than 0 "
+                  "after a fault of its device or the end of its session by the server, with a "
+                  "sentence each time")
+      ->type_name("N")
+      ->check(CLI::Range(0u, kRestartLimit));
   AddProgram(line, command, words.get());
   command.footer(kFooter);
 }

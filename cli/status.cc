@@ -1,5 +1,6 @@
 // longwire status: what a server has and who uses it.
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <memory>
 
@@ -77,11 +78,13 @@ void PrintAwake(const transport::Session& session) {
 void PrintTenants(const transport::InspectReply& reply) {
   for (const transport::TenantFigures& tenant : reply.tenants()) {
     bool limited = tenant.memory_limit() != UINT64_MAX;
+    // Of those that no configuration names it is 0, which counts as 1.
     std::printf("\ntenant %s  %s, weight %u: %u sessions, %.3f s of GPU time, %s%s%s%s\n",
                 Printable(tenant.name()).c_str(),
-                tenant.latency_critical() ? "latency critical" : "best effort", tenant.weight(),
-                tenant.sessions(), tenant.gpu_seconds(), BytesText(tenant.memory_leased()).c_str(),
-                limited ? " of " : "", limited ? BytesText(tenant.memory_limit()).c_str() : "",
+                tenant.latency_critical() ? "latency critical" : "best effort",
+                std::max(tenant.weight(), 1u), tenant.sessions(), tenant.gpu_seconds(),
+                BytesText(tenant.memory_leased()).c_str(), limited ? " of " : "",
+                limited ? BytesText(tenant.memory_limit()).c_str() : "",
                 NotLeased(tenant.memory_charged()).c_str());
     PrintHostMemory(tenant);
     if (tenant.awake_microseconds() != 0 || tenant.awake_seconds() != 0) {
@@ -123,6 +126,39 @@ void PrintAdmission(const transport::Admission& admission) {
               admission.held_descriptors());
 }
 
+// How busy it is, and what NVIDIA's management library tells of it.
+void PrintState(const transport::Device& device) {
+  const transport::DeviceHealth& health = device.health();
+  std::string text =
+      "busy " + std::to_string(std::lround(device.busy() * 100)) + " % of the last minute";
+  auto add = [&text](bool known, double value, const char* unit) {
+    if (known) text += ", " + std::to_string(std::lround(value)) + " " + unit;
+  };
+  add(health.has_power_watts(), health.power_watts(), "W");
+  add(health.has_temperature_celsius(), health.temperature_celsius(), "°C");
+  add(health.has_sm_clock_mhz(), health.sm_clock_mhz(), "MHz");
+  add(health.has_ecc_uncorrected() && health.ecc_uncorrected() != 0,
+      static_cast<double>(health.ecc_uncorrected()), "errors of memory that were not corrected");
+  for (const std::string& reason : health.throttling().reasons()) {
+    text += ", " + (reason == "gpu_idle" ? "idle" : "slowed: " + Printable(reason));
+  }
+  if (health.xids().count() != 0) text += ", last Xid " + std::to_string(health.xids().last());
+  std::printf("  %s\n", text.c_str());
+}
+
+void PrintDevice(const transport::Device& device) {
+  std::printf("\ndevice %d  %s  (keeper %d)%s\n", device.ordinal(),
+              Printable(device.name()).c_str(), device.keeper_pid(),
+              device.cordoned() ? ", cordoned: it gets no new sessions" : "");
+  PrintState(device);
+  std::printf("  memory %s: %s leased (most ever %s), %s idle, %s can be lent\n",
+              BytesText(device.total()).c_str(), BytesText(device.leased()).c_str(),
+              BytesText(device.leased_peak()).c_str(), BytesText(device.idle()).c_str(),
+              BytesText(device.lendable()).c_str());
+  std::printf("  %s more of sessions, %s of contexts and others\n",
+              BytesText(device.charged()).c_str(), BytesText(device.others()).c_str());
+}
+
 void PrintText(const std::string& server, const transport::InspectReply& reply) {
   const transport::Daemon& daemon = reply.daemon();
   std::printf("longwired %s at %s (host %s, pid %u), up %s\n", Printable(daemon.version()).c_str(),
@@ -153,17 +189,7 @@ void PrintText(const std::string& server, const transport::InspectReply& reply) 
   if (!daemon.warden_problem().empty()) {
     std::printf("problem: %s\n", Printable(daemon.warden_problem()).c_str());
   }
-  for (const transport::Device& device : reply.devices()) {
-    std::printf("\ndevice %d  %s  (keeper %d)%s\n", device.ordinal(),
-                Printable(device.name()).c_str(), device.keeper_pid(),
-                device.cordoned() ? ", cordoned: it gets no new sessions" : "");
-    std::printf("  memory %s: %s leased (most ever %s), %s idle, %s can be lent\n",
-                BytesText(device.total()).c_str(), BytesText(device.leased()).c_str(),
-                BytesText(device.leased_peak()).c_str(), BytesText(device.idle()).c_str(),
-                BytesText(device.lendable()).c_str());
-    std::printf("  %s more of sessions, %s of contexts and others\n",
-                BytesText(device.charged()).c_str(), BytesText(device.others()).c_str());
-  }
+  for (const transport::Device& device : reply.devices()) PrintDevice(device);
   PrintTenants(reply);
   for (const transport::Session& session : reply.sessions()) {
     std::printf("\nsession %llu  %s\n", static_cast<unsigned long long>(session.id()),

@@ -40,6 +40,8 @@ std::string ValueOf(const Message& message, const FieldDescriptor& field, int in
       return std::to_string(pick(&R::GetDouble, &R::GetRepeatedDouble));
     case FieldDescriptor::CPPTYPE_STRING:
       return JsonString(pick(&R::GetString, &R::GetRepeatedString));
+    case FieldDescriptor::CPPTYPE_ENUM:
+      return JsonString(pick(&R::GetEnum, &R::GetRepeatedEnum)->name());
     case FieldDescriptor::CPPTYPE_MESSAGE:
       return "{" +
              FieldsOf(index < 0 ? of.GetMessage(message, &field)

@@ -1,4 +1,4 @@
-// `longwire status --json`: the server's answer with the names of proto/transport.proto.
+// For --json: messages with the names of their descriptions, such as proto/transport.proto.
 #pragma once
 
 #include <string>

@@ -184,7 +184,7 @@ void ReportFailure(const Outcome& outcome, const std::string& library, Report* r
 }  // namespace
 
 void TryProgram(const std::string& server, Report* report) {
-  std::printf("a program on this host\n");
+  report->Title("a program on this host");
   const std::string library = LibraryFolder();
   if (library.empty()) return;  // reported already
   std::fflush(stdout);

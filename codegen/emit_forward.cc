@@ -149,6 +149,15 @@ std::string StreamOf(const Call& call) {
   return "0";
 }
 
+// A call about a device goes to its server.
+std::string DeviceOf(const Call& call) {
+  for (const Parameter& parameter : call.parameters) {
+    const bool names = parameter.role == Role::kValue && parameter.type->kind == TypeKind::kDevice;
+    if (names) return ", " + parameter.name;
+  }
+  return "";
+}
+
 // Lists of handles whose count is a result, too, are filled up to the room that the program has.
 bool FillsRoom(const Call& call, const Parameter& parameter) {
   return parameter.role == Role::kOutArray && parameter.type->kind == TypeKind::kHandle &&
@@ -176,22 +185,24 @@ void GetResults(const Call& call, Text* out) {
 
 // Names of generated variables end with _, so that no parameter has the same.
 void Define(const Call& call, Text* out) {
-  const Text::Values values = {{"symbol", call.symbol}, {"stream", StreamOf(call)}};
+  const Text::Values values = {
+      {"symbol", call.symbol}, {"stream", StreamOf(call)}, {"device", DeviceOf(call)}};
   out->Line("CUresult $symbol$($parameters$) {",
             {{"symbol", call.symbol}, {"parameters", ParameterList(call)}});
   if (CountsElements(call)) out->Line("  size_t elements_ = 0;");
   out->Line("  calls::$symbol$ call_;", values);
   for (const Parameter& parameter : call.parameters) PutParameter(call, parameter, out);
   if (call.kind == Kind::kAtOnce) {
-    out->Line("  return Submit(call_, $stream$);\n}\n", values);
+    out->Line("  return Submit(call_, $stream$$device$);\n}\n", values);
     return;
   }
   out->Line("  calls::$symbol$::Reply reply_;\n  ReplyBytes bytes_;", values);
   if (call.reply.empty()) {
-    out->Line("  return CallAndWait(call_, $stream$, &reply_, &bytes_);\n}\n", values);
+    out->Line("  return CallAndWait(call_, $stream$, &reply_, &bytes_$device$);\n}\n", values);
     return;
   }
-  out->Line("  const CUresult result_ = CallAndWait(call_, $stream$, &reply_, &bytes_);", values);
+  out->Line("  const CUresult result_ = CallAndWait(call_, $stream$, &reply_, &bytes_$device$);",
+            values);
   out->Line("  if (result_ != CUDA_SUCCESS) return result_;");
   GetResults(call, out);
   out->Line("  return CUDA_SUCCESS;\n}\n");

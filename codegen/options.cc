@@ -35,6 +35,10 @@ constexpr Option kOptions[] = {
      "Runs while the session's memory is swapped out."},
     {"returns_memory", &Call::returns_memory, Applies::kOutsideStreams, "ReturnsMemory",
      "Gives device memory back: these run in the log's order."},
+    {"rebuilds", &Call::rebuilds, Applies::kTravels, "Rebuilds",
+     "Makes or changes an object: a moved session's new worker runs it again."},
+    {"leaves_nothing", &Call::leaves_nothing, Applies::kTravels, "LeavesNothing",
+     "Leaves nothing behind that a moved session would miss."},
 };
 
 bool HasStream(const Call& call) {
@@ -72,6 +76,8 @@ bool DoesApply(Applies applies, const Call& call) {
       return IsInStreams(call);
     case Applies::kOutsideStreams:
       return call.Travels() && !IsInStreams(call);
+    case Applies::kTravels:
+      return call.Travels();
   }
   return false;
 }
@@ -88,6 +94,8 @@ const char* WhichCalls(Applies applies) {
       return "calls that travel to the worker and that a stream orders";
     case Applies::kOutsideStreams:
       return "calls that travel to the worker and that no stream orders";
+    case Applies::kTravels:
+      return "calls that travel to the worker";
   }
   return "";
 }

@@ -9,7 +9,7 @@
 namespace longwire::codegen {
 
 // The calls that an option is for.
-enum class Applies { kExported, kForwarded, kPrivate, kInStreams, kOutsideStreams };
+enum class Applies { kExported, kForwarded, kPrivate, kInStreams, kOutsideStreams, kTravels };
 
 struct Option {
   const char* name;

@@ -1,13 +1,16 @@
 #include "nvml-shim/state.h"
 
+#include <cuda.h>
 #include <pthread.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <iterator>
 
 #include "base/lock_ranks.h"
 #include "base/mutex.h"
+#include "client-shim/connect/several_servers.h"
 #include "client-shim/support/never_destroyed.h"
 #include "nvml-shim/question.h"
 
@@ -54,12 +57,43 @@ void SayOnce(const std::string& sentence) {
   if (!said.exchange(true)) shim::Say("%s", sentence.c_str());
 }
 
-// Null when the server does not answer, or refuses.
+// Adds one server's answer to those of the servers before it.
+void Append(wire::ViewReply& reply, int server, wire::ViewReply* all) {
+  const auto before = static_cast<uint32_t>(all->devices.size());
+  std::vector<shim::Uuid> uuids;
+  for (const wire::ViewedDevice& device : all->devices) uuids.push_back(device.uuid);
+  for (wire::ViewedDevice& device : reply.devices) {
+    shim::MakeUnlike(&uuids, &device.uuid);
+    for (uint32_t& peer : device.peers) peer += before;
+    for (uint32_t& peer : device.atomic_peers) peer += before;
+    for (wire::ViewedAttribute& known : device.attributes) {
+      if (known.attribute != CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID) continue;
+      known.value = shim::DomainAt(server, known.value);
+    }
+  }
+  std::vector<wire::ViewedDevice> devices = std::move(all->devices);
+  devices.insert(devices.end(), std::make_move_iterator(reply.devices.begin()),
+                 std::make_move_iterator(reply.devices.end()));
+  if (devices.size() > wire::kMaxDevices) devices.resize(wire::kMaxDevices);
+  if (server == 0) *all = std::move(reply);
+  all->devices = std::move(devices);
+}
+
+// Null when a server does not answer, or refuses.
 View Ask(const shim::Options& options) {
   base::AssertNoRankedLockHeld();
-  auto reply = std::make_shared<wire::ViewReply>();
+  auto all = std::make_shared<wire::ViewReply>();
   std::string sentence;
-  if (AskServer(options, reply.get(), &sentence)) return reply;
+  const std::vector<shim::Options> servers = shim::ServersOf(options, &sentence);
+  for (const shim::Options& server : servers) {
+    wire::ViewReply reply;
+    if (!AskServer(server, &reply, &sentence)) {
+      SayOnce(sentence);
+      return nullptr;
+    }
+    Append(reply, server.server_number, all.get());
+  }
+  if (!servers.empty()) return all;
   SayOnce(sentence);
   return nullptr;
 }

@@ -31,6 +31,16 @@ bool IsSame(const Session& one, const Session& other) {
          one.client_host() == other.client_host() && one.client_pid() == other.client_pid();
 }
 
+// With ": " before it; empty where the server does not say.
+std::string WhyEnded(const Session& session, const InspectReply& now) {
+  for (const transport::EndedSession& ended : now.ended()) {
+    const bool same = ended.id() == session.id() && ended.identity() == session.identity() &&
+                      ended.program() == session.program();
+    if (same && !ended.reason().empty()) return ": " + ended.reason();
+  }
+  return "";
+}
+
 std::string Times(uint64_t count, const char* one, const char* many) {
   return std::to_string(count) + " " + (count == 1 ? one : many);
 }
@@ -70,7 +80,8 @@ void Events::CompareSessions(double seconds, const InspectReply& before, const I
     auto found = present.find(id);
     if (found != present.end() && IsSame(*session, *found->second)) continue;
     Add(seconds, "ended", session->tenant(),
-        NameOf(*session) + " ended after " + cli::SecondsText(session->seconds()));
+        NameOf(*session) + " ended after " + cli::SecondsText(session->seconds()) +
+            WhyEnded(*session, now));
   }
   for (const auto& [id, session] : present) {
     auto found = then.find(id);

@@ -49,6 +49,25 @@ TEST(EventsTest, SessionsComeAndGo) {
   EXPECT_EQ(events.all()[1].number, 2u);
 }
 
+TEST(EventsTest, WhyOneEnded) {
+  Events events;
+  const auto three = Crowd(1, 3).Reply(0);
+  auto two = Crowd(1, 2).Reply(1);
+  transport::EndedSession* ended = two.add_ended();
+  const transport::Session& gone = three.sessions(2);
+  ended->set_id(gone.id());
+  ended->set_identity(gone.identity());
+  ended->set_program("another of that number");
+  ended->set_reason("of the one before it");
+  ended = two.add_ended();
+  *ended = two.ended(0);
+  ended->set_program(gone.program());
+  ended->set_reason("an administrator has killed it");
+  events.Compare(1, &three, two);
+  ASSERT_THAT(events.all(), SizeIs(1));
+  EXPECT_THAT(events.all()[0].text, testing::EndsWith(": an administrator has killed it"));
+}
+
 TEST(EventsTest, Refusals) {
   Events events;
   auto before = Crowd(1, 0).Reply(0), now = Crowd(1, 0).Reply(1);

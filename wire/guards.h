@@ -67,8 +67,9 @@ inline constexpr std::string_view kGuards[] = {
     "unordered",       // writes to a remap copy's source: client-shim/copy/remap_copies.cc
     "upload_end",      // reads behind the end of their copy: session/offered_uploads.cc
     "waiting",         // one party that takes all room: server/admission/capacity.cc
-    "watchdog",        // a daemon that no longer answers: server/daemon/notify.cc
-    "windows",         // device memory where the client offers none: connect/check_reply.cc
+    "waits_across",  // work before what another server has done: client-shim/stream/waits_across.cc
+    "watchdog",      // a daemon that no longer answers: server/daemon/notify.cc
+    "windows",       // device memory where the client offers none: connect/check_reply.cc
 };
 
 // True if LONGWIRE_DISABLE names the guard. Code on a hot path keeps the result in a constant.

@@ -50,6 +50,8 @@ inline constexpr uint32_t kMaxUnfinishedPerStream = 512;
 
 inline constexpr uint16_t kCallNumbers = 4096;  // of CallId: more than there will be
 inline constexpr size_t kMaxDevices = 64;
+// Of one program. Each numbers its objects in a space of its own (kHandleSpace in wire/open.h).
+inline constexpr size_t kMaxServers = 8;
 inline constexpr size_t kMaxAttributes = 4096;    // attributes of one device or function
 inline constexpr size_t kMaxFunctions = 1 << 17;  // kernels of one module
 inline constexpr size_t kMaxStringBytes = size_t{1} << 20;

@@ -19,6 +19,13 @@ struct Window {
   uint64_t bytes = 0;
 };
 
+// An entry of OpenRequest::environment, with a number behind it: the session is one of several of a
+// program, and the worker numbers its objects from kFirstHandle + number * kHandlesOfSpace on, so
+// that no number stands for objects of two servers. Without it, from kFirstHandle on.
+inline constexpr const char* kHandleSpace = "LONGWIRE_HANDLE_SPACE=";
+inline constexpr uint64_t kFirstHandle = uint64_t{1} << 63;  // the client's own stay below
+inline constexpr uint64_t kHandlesOfSpace = uint64_t{1} << 52;
+
 // The request is read before a version is chosen. So existing fields never change, and new fields
 // are added behind them. The head holds the oldest version, since older peers expect their single
 // version there; the end holds the range (wire/versions.h).

@@ -13,6 +13,7 @@
 #include "cli/cert/show.h"
 #include "cli/commands.h"
 #include "cli/enrol/renew.h"
+#include "cli/json/json_object.h"
 #include "link/certificates/certificate.h"
 #include "link/certificates/pem_files.h"
 
@@ -45,6 +46,7 @@ struct Wish {
   std::string issued;
   int days = 0;  // 0: not given
   bool force = false;
+  bool json = false;
 };
 
 int Fail(const std::string& sentence) {
@@ -73,6 +75,12 @@ std::string ValidUntil(const Issued& issued) {
   return transport::DateText(transport::Describe(made.get()).not_after);
 }
 
+JsonObject Described(const PemFiles& files, const Issued& issued) {
+  JsonObject object;
+  object.Add("certificate", files.certificate).Add("key", files.key);
+  return object.Add("valid_until", ValidUntil(issued));
+}
+
 int Init(const Wish& wish) {
   std::string sentence;
   char host[256] = "";
@@ -85,6 +93,10 @@ int Init(const Wish& wish) {
   if (!made || !certificates::MakeFolder(wish.folder, &sentence) ||
       !certificates::WriteFiles(files, *made, wish.force, &sentence)) {
     return Fail(sentence);
+  }
+  if (wish.json) {
+    Described(files, *made).Print();
+    return 0;
   }
   std::printf(
       "%s: the authority, for servers and users; valid until %s\n"
@@ -106,6 +118,10 @@ int Sign(const Wish& wish, const std::string& file, Issue issue, PemFiles* files
       !RecordIssued(wish.folder, made->certificate, &sentence)) {
     return Fail(sentence);
   }
+  if (wish.json) {
+    Described(*files, *made).Add("authority", wish.folder + "/ca.crt").Print();
+    return 0;
+  }
   std::printf("%s, valid until %s\n%s\n", files->certificate.c_str(), ValidUntil(*made).c_str(),
               files->key.c_str());
   return 0;
@@ -118,12 +134,21 @@ int Server(const Wish& wish) {
     return certificates::IssueServer(authority, names, validity, sentence);
   };
   int status = Sign(wish, names.front(), issue, &files);
-  if (status != 0) return status;
+  if (status != 0 || wish.json) return status;
   std::printf(
       "In the server's configuration, with the paths that they have there:\n"
       "tls:\n  certificate: %s\n  key: %s\n  authority: %s/ca.crt\n",
       files.certificate.c_str(), files.key.c_str(), wish.folder.c_str());
   return 0;
+}
+
+int Peer(const Wish& wish) {
+  std::vector<std::string> names = Split(wish.name);
+  PemFiles files;
+  auto issue = [&](const Issued& authority, Validity validity, std::string* sentence) {
+    return certificates::IssuePeer(authority, names, validity, sentence);
+  };
+  return Sign(wish, names.front(), issue, &files);
 }
 
 int Client(const Wish& wish) {
@@ -133,7 +158,7 @@ int Client(const Wish& wish) {
   };
   // Checked before it names a file.
   int status = Sign(wish, wish.name, issue, &files);
-  if (status != 0) return status;
+  if (status != 0 || wish.json) return status;
   std::printf(
       "On the user's host put them into ~/.config/longwire as client.crt and client.key, "
       "and %s/ca.crt as ca.crt.\n"
@@ -149,6 +174,7 @@ void AddFolder(CLI::App& command, const std::shared_ptr<Wish>& wish) {
           "folder of the authority (default ~/.config/longwire/authority); certificates are "
           "written there too")
       ->type_name("D");
+  command.add_flag("--json", wish->json, "the result for programs");
   command.footer(kFooter);
 }
 
@@ -190,7 +216,7 @@ void AddRevoke(CommandLine& line, CLI::App& cert) {
                "servers read (tls.revocations) and whose sessions they end",
                [wish] {
                  const Wish absolute = Absolute(*wish);
-                 return Revoke({absolute.folder, absolute.name, absolute.issued});
+                 return Revoke({absolute.folder, absolute.name, absolute.issued, absolute.json});
                });
   command.add_option("NAME|FILE", wish->name, "whose, or which; without it that list is only made");
   command
@@ -203,11 +229,13 @@ void AddRevoke(CommandLine& line, CLI::App& cert) {
 
 void AddShow(CommandLine& line, CLI::App& cert) {
   auto file = std::make_shared<std::string>();
-  CLI::App& command = line.Add(&cert, "show", "what a certificate says", [file] {
+  auto json = std::make_shared<bool>();
+  CLI::App& command = line.Add(&cert, "show", "what a certificate says", [=] {
     if (file->empty()) RefuseValue("which file? See longwire cert show --help");
-    return ShowCertificate(*file);
+    return ShowCertificate(*file, *json);
   });
   command.add_option("FILE", *file, "the certificate");
+  command.add_flag("--json", *json, "the certificates for programs");
   command.footer(kFooter);
 }
 
@@ -220,6 +248,10 @@ void AddCert(CommandLine& line) {
   AddSigned(line, cert, "server",
             "sign a certificate for a server that clients reach by these names",
             "host names or IP addresses, with commas between", Server);
+  AddSigned(line, cert, "peer",
+            "sign a certificate for a server that is a client of others of its kind, such as a "
+            "member of etcd (docs/pool.md)",
+            "host names or IP addresses, with commas between", Peer);
   AddSigned(line, cert, "client",
             "sign a certificate for a user; the server's configuration lists NAME at a tenant",
             "the user's identity", Client);

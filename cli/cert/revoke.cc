@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cli/cert/issued.h"
+#include "cli/json/json_object.h"
 #include "cli/text.h"
 #include "link/certificates/certificate.h"
 #include "link/certificates/pem_files.h"
@@ -168,7 +169,7 @@ int Revoke(const RevokeWish& wish) {
   if (list == nullptr) return Fail(ListPath(folder) + " is no list of this authority");
   Certificates certificates;
   if (!FindCertificates(wish, authority, &certificates, &sentence)) return Fail(sentence);
-  std::string said;
+  std::string said, list_json;
   for (const auto& certificate : certificates) {
     transport::Certificate facts = transport::Describe(certificate.get());
     const std::string it = "'" + Printable(facts.common_name) + "' (serial " + facts.serial + ")";
@@ -180,10 +181,19 @@ int Revoke(const RevokeWish& wish) {
     if (!before && !Add(list.get(), certificate.get())) return Fail("OpenSSL cannot add " + it);
     changed |= !before;
     said += it + (before ? " was revoked before\n" : " is revoked\n");
+    JsonObject object;
+    object.Add("name", facts.common_name).Add("serial", facts.serial);
+    list_json += (list_json.empty() ? "" : ",") + object.Add("revoked_before", before).Text();
   }
   if (changed && !Sign(list.get(), authority)) return Fail("OpenSSL cannot sign the list");
   if (changed && !WriteList(ListPath(folder), list.get(), &sentence)) return Fail(sentence);
   ERR_clear_error();
+  if (wish.json) {
+    JsonObject object;
+    object.Add("revocations", ListPath(folder));
+    object.AddValue("certificates", "[" + list_json + "]").Print();
+    return 0;
+  }
   std::printf(
       "%s%s: the list of revoked certificates\n"
       "In the configuration of every server, with the path that it has there:\n"

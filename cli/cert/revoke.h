@@ -9,6 +9,7 @@ struct RevokeWish {
   std::string folder;  // the authority's
   std::string name;
   std::string issued;  // the signer's folder of what it has issued; empty: the usual one, if any
+  bool json = false;
 };
 
 // Adds all certificates for the name to the list in the authority's folder; it may also be the

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 
+#include "cli/json/json_object.h"
 #include "cli/text.h"
 #include "link/certificates/certificate.h"
 #include "link/certificates/pem_files.h"
@@ -41,9 +42,20 @@ void Print(const transport::Certificate& certificate) {
   std::printf("fingerprint  %s\n", certificate.fingerprint.c_str());
 }
 
+std::string Json(const transport::Certificate& certificate) {
+  JsonObject object;
+  object.Add("name", certificate.common_name).Add("reached_by", certificate.names);
+  object.Add("authority", certificate.authority).Add("for_server", certificate.for_server);
+  object.Add("for_client", certificate.for_client);
+  object.Add("valid_from", transport::DateText(certificate.not_before));
+  object.Add("valid_until", transport::DateText(certificate.not_after));
+  object.Add("issued_by", certificate.issuer).Add("serial", certificate.serial);
+  return object.Add("fingerprint", certificate.fingerprint).Text();
+}
+
 }  // namespace
 
-int ShowCertificate(const std::string& path) {
+int ShowCertificate(const std::string& path, bool json) {
   std::string sentence;
   auto text = certificates::ReadText(path, &sentence);
   std::vector<transport::CertificatePointer> all;
@@ -54,6 +66,14 @@ int ShowCertificate(const std::string& path) {
   if (all.empty()) {
     std::fprintf(stderr, "longwire cert: %s\n", sentence.c_str());
     return 1;
+  }
+  if (json) {
+    std::string list;
+    for (const transport::CertificatePointer& certificate : all) {
+      list += (list.empty() ? "" : ",") + Json(transport::Describe(certificate.get()));
+    }
+    std::printf("{\"certificates\":[%s]}\n", list.c_str());
+    return 0;
   }
   for (const transport::CertificatePointer& certificate : all) {
     if (certificate != all.front()) std::puts("");

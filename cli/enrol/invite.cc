@@ -16,6 +16,7 @@
 #include "base/environment.h"
 #include "base/reason.h"
 #include "cli/commands.h"
+#include "cli/json/json_object.h"
 #include "cli/text.h"
 #include "link/certificates/certificate.h"
 #include "link/certificates/enrolment.h"
@@ -48,6 +49,7 @@ struct Wish {
   std::string config = config::kSystemFile;
   std::string socket;
   uint32_t seconds = kHourSeconds;
+  bool json = false;
 };
 
 int Fail(const std::string& sentence, int status = 1) {
@@ -181,7 +183,13 @@ int Invite(const Wish& wish) {
   if (invitation.signer.port == 0) invitation.signer.port = answer.port;
   invitation.authority = answer.authority;
   invitation.secret = answer.secret;
-  std::printf("%s\n", invitation.Line().c_str());
+  if (wish.json) {
+    JsonObject object;
+    object.Add("line", invitation.Line()).Add("identity", wish.name);
+    object.Add("valid_seconds", uint64_t{wish.seconds}).Print();
+  } else {
+    std::printf("%s\n", invitation.Line().c_str());
+  }
   PrintNotes(wish, server, answer);
   return 0;
 }
@@ -217,6 +225,7 @@ void AddInvite(CommandLine& line) {
                   "the signer's socket (default: signer in $LONGWIRE_RUNTIME_DIR or this user's "
                   "folder of sockets, else /run/longwire-signer/signer)")
       ->type_name("PATH");
+  command.add_flag("--json", wish->json, "the line for programs; notes go to standard error");
   command.footer(kFooter);
 }
 

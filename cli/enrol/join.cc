@@ -13,6 +13,7 @@
 #include "base/reason.h"
 #include "cli/doctor.h"
 #include "cli/enrol/signer_file.h"
+#include "cli/json/json_object.h"
 #include "cli/text.h"
 #include "link/certificates/authority.h"
 #include "link/certificates/pem_files.h"
@@ -45,6 +46,7 @@ struct Wish {
   std::string line;
   bool force = false;
   bool trial = true;
+  bool json = false;
 };
 
 struct Files {
@@ -93,18 +95,43 @@ void Print(const Files& files, const Answer& answer) {
       files.authority.c_str());
 }
 
-// As longwire doctor does, with these files.
-int TrySession(const Files& files, const std::string& given) {
-  const std::string server = Printable(given);
-  std::printf("\n");
-  std::fflush(stdout);
+// What longwire doctor says of the server, which has to be given, with these files. Its status.
+int Try(const Files& files, const std::string& given, bool json) {
   setenv("LONGWIRE_CERT", files.pair.certificate.c_str(), 1);
   setenv("LONGWIRE_KEY", files.pair.key.c_str(), 1);
   setenv("LONGWIRE_CA", files.authority.c_str(), 1);
   setenv("LONGWIRE_SERVER", given.c_str(), 1);
   ServerOptions options;
   FindServer(&options);
-  if (Diagnose(options, false, false) == 0) {
+  return Diagnose(options, false, json);
+}
+
+// With what longwire doctor says, where a session is tried; else null.
+int PrintJson(const Wish& wish, const Files& files, const Answer& answer) {
+  transport::CertificatePointer made = transport::ParseCertificate(answer.certificate);
+  transport::Certificate facts = transport::Describe(made.get());
+  JsonObject object;
+  object.Add("certificate", files.pair.certificate).Add("key", files.pair.key);
+  object.Add("authority", files.authority).Add("identity", facts.common_name);
+  object.Add("valid_until", transport::DateText(facts.not_after)).Add("server", answer.server);
+  const std::string text = object.Text();
+  std::printf("%s,\"doctor\":", text.substr(0, text.size() - 1).c_str());
+  std::fflush(stdout);
+  int status = 0;
+  if (wish.trial && !answer.server.empty()) {
+    status = Try(files, answer.server, true);
+  } else {
+    std::printf("null\n");
+  }
+  std::printf("}\n");
+  return status == 0 ? 0 : kNoSession;
+}
+
+int TrySession(const Files& files, const std::string& given) {
+  const std::string server = Printable(given);
+  std::printf("\n");
+  std::fflush(stdout);
+  if (Try(files, given, false) == 0) {
     std::printf("run programs with: longwire run --server %s -- PROGRAM\n", server.c_str());
     return 0;
   }
@@ -147,6 +174,7 @@ int Join(Wish wish) {
   sentence = certificates::ProblemOf(*answer, invitation->authority, key);
   if (!sentence.empty()) return Fail(sentence);
   if (!WriteAll(wish, files, *invitation, *answer, key, &sentence)) return Fail(sentence);
+  if (wish.json) return PrintJson(wish, files, *answer);
   Print(files, *answer);
   return wish.trial && !answer->server.empty() ? TrySession(files, answer->server) : 0;
 }
@@ -170,6 +198,7 @@ void AddJoin(CommandLine& line) {
       ->type_name("D");
   command.add_flag("--force", wish->force, "replace files that are there already");
   command.add_flag("--no-trial", *no_trial, "open no session");
+  command.add_flag("--json", wish->json, "the result for programs, with what longwire doctor says");
   command.footer(kFooter);
 }
 

@@ -9,6 +9,7 @@
 
 #include "cli/connect.h"
 #include "cli/enrol/signer_file.h"
+#include "cli/json/json_object.h"
 #include "cli/text.h"
 #include "link/certificates/pem_files.h"
 #include "link/certificates/signer_client.h"
@@ -59,7 +60,14 @@ std::optional<transport::Address> FindSigner(const std::string& given,
   return address;
 }
 
-int RenewAt(const transport::Address& signer, const transport::TlsMaterial& own) {
+int PrintJson(const std::string& file, const transport::Certificate& facts, bool renewed) {
+  JsonObject object;
+  object.Add("certificate", file).Add("identity", facts.common_name);
+  object.Add("valid_until", transport::DateText(facts.not_after)).Add("renewed", renewed).Print();
+  return 0;
+}
+
+int RenewAt(const transport::Address& signer, const transport::TlsMaterial& own, bool json) {
   std::string sentence;
   auto signing_request = certificates::MakeSigningRequest(own.key, &sentence);
   if (!signing_request) return Fail(sentence);
@@ -86,25 +94,27 @@ int RenewAt(const transport::Address& signer, const transport::TlsMaterial& own)
   }
   transport::CertificatePointer made = transport::ParseCertificate(answer->certificate);
   transport::Certificate facts = transport::Describe(made.get());
+  if (json) return PrintJson(own.files.certificate, facts, true);
   std::printf("%s: the certificate of '%s', valid until %s\n", own.files.certificate.c_str(),
               Printable(facts.common_name).c_str(), transport::DateText(facts.not_after).c_str());
   return 0;
 }
 
-int Renew(const std::string& given, bool if_due) {
+int Renew(const std::string& given, bool if_due, bool json) {
   std::string sentence;
   wire::IdentityFiles files = wire::FindIdentityFiles(wire::ClientSettings());
   if (files.none()) return Fail("this user has no certificate yet; see longwire join --help");
   auto own = transport::LoadTls(files, transport::TlsRole::kClient, &sentence);
   if (!own) return Fail(sentence + "; what has expired is not renewed: ask for an invitation");
   if (if_due && !IsDue(own->own)) {
+    if (json) return PrintJson(files.certificate, own->own, false);
     std::printf("%s: valid until %s, no new one is due\n", files.certificate.c_str(),
                 transport::DateText(own->own.not_after).c_str());
     return 0;
   }
   auto signer = FindSigner(given, files.certificate, &sentence);
   if (!signer) return Fail(sentence);
-  return RenewAt(*signer, *own);
+  return RenewAt(*signer, *own, json);
 }
 
 }  // namespace
@@ -112,9 +122,10 @@ int Renew(const std::string& given, bool if_due) {
 void AddRenew(CommandLine& line, CLI::App& cert) {
   auto signer = std::make_shared<std::string>();
   auto if_due = std::make_shared<bool>();
+  auto json = std::make_shared<bool>();
   CLI::App& command =
       line.Add(&cert, "renew", "a new certificate for this user, while the present one is valid",
-               [=] { return Renew(*signer, *if_due); });
+               [=] { return Renew(*signer, *if_due, *json); });
   AddConnection(command, Reach::kNetwork);
   // Here it is the signer's address.
   command.remove_option(command.get_option("--server"));
@@ -126,6 +137,7 @@ void AddRenew(CommandLine& line, CLI::App& cert) {
   command.add_flag("--if-due", *if_due,
                    "do nothing while a third of its validity or more is left, as "
                    "longwire-renew.timer");
+  command.add_flag("--json", *json, "the result for programs");
   command.footer(kFooter);
 }
 

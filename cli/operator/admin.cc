@@ -22,7 +22,8 @@ constexpr const char* kStatusHelp =
     "if it is done, 1 if not, 2 if this command was called wrongly.";
 
 struct Wish {
-  std::string object;  // of kill, evict, cordon and forget
+  std::string object;   // of kill, migrate, evict, cordon and forget
+  int32_t device = -1;  // of migrate: where to
   bool off = false;
   bool json = false;
 };
@@ -41,6 +42,10 @@ constexpr Action kActions[] = {
      nullptr, nullptr, false},
     {"sessions", "who uses the server now", nullptr, nullptr, false},
     {"kill", "end one session", "SESSION", "the session's number", false},
+    {"migrate",
+     "move a session to another device of this server; its program notices a pause. Where it "
+     "cannot move it goes on where it is, and the reason is printed",
+     "SESSION", "the session's number", false},
     {"evict",
      "end all sessions of a tenant or an identity. To keep it out, take it out of the "
      "configuration and reload, or revoke its certificate: longwire cert revoke",
@@ -65,12 +70,15 @@ void PrintLines(const std::string& lines, FILE* to) {
 std::optional<transport::AdminRequest> RequestOf(const std::string& action, const Wish& wish) {
   transport::AdminRequest request;
   auto number = wire::ParseNumber(wish.object, 0, INT64_MAX);
-  bool needs_number = action == "kill" || action == "cordon";
+  bool needs_number = action == "kill" || action == "migrate" || action == "cordon";
   if (needs_number && (!number || (action == "cordon" && *number > INT32_MAX))) {
     return std::nullopt;
   }
   if (action == "kill") {
     request.mutable_kill()->set_session(static_cast<uint64_t>(*number));
+  } else if (action == "migrate") {
+    request.mutable_migrate()->set_session(static_cast<uint64_t>(*number));
+    request.mutable_migrate()->set_device(wish.device);
   } else if (action == "evict") {
     request.mutable_evict()->set_name(wish.object);
   } else if (action == "drain") {
@@ -125,7 +133,7 @@ int Act(const CLI::App& command, const std::string& action, const Wish& wish) {
   auto request = RequestOf(action, wish);
   if (!request) {
     std::fprintf(stderr, "%s: '%s' is no number of a %s; see %s --help\n", PathOf(command).c_str(),
-                 Printable(wish.object).c_str(), action == "kill" ? "session" : "device",
+                 Printable(wish.object).c_str(), action == "cordon" ? "device" : "session",
                  PathOf(command).c_str());
     return kUsageStatus;
   }
@@ -150,6 +158,11 @@ void AddAdmin(CommandLine& line) {
     *self = &command;
     if (action.object != nullptr) {
       command.add_option(action.object, wish->object, action.object_help)->required();
+    }
+    if (std::string_view(action.name) == "migrate") {
+      command.add_option("DEVICE", wish->device, "the number of the device where it shall go")
+          ->required()
+          ->check(CLI::NonNegativeNumber);
     }
     if (action.has_off) command.add_flag("--off", wish->off, "take it back");
     command.add_flag("--json", wish->json, "what comes of it, for programs");

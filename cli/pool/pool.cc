@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "cli/json/json_object.h"
 #include "cli/status_json.h"
 #include "cli/text.h"
 #include "link/transport/grpc_setup.h"
@@ -108,6 +109,7 @@ struct Told {
   int devices = 1;
   std::string memory;
   std::vector<std::string> labels;
+  bool json = false;
 };
 
 // What a program with these requirements would find at each host, and who waits before it.
@@ -134,10 +136,25 @@ int Explain(const Told& told) {
   wish.bytes = read.bytes;
   wish.labels = read.labels;
   bool room = false;
+  std::string list;
   for (const transport::PoolHost& host : pool.hosts()) {
     const std::string verdict = Verdict(wish, host);
     room |= verdict == "has room";
+    JsonObject object;
+    object.Add("host", host.name()).Add("verdict", verdict);
+    list += (list.empty() ? "" : ",") + object.Text();
+    if (told.json) continue;
     std::printf("%s: %s\n", Printable(host.name()).c_str(), Printable(verdict).c_str());
+  }
+  if (told.json) {
+    std::string waiting;
+    for (const transport::PoolWaiter& waiter : pool.waiting()) {
+      waiting += (waiting.empty() ? "" : ",") + MessageJson(waiter);
+    }
+    JsonObject object;
+    object.Add("room", room).AddValue("hosts", "[" + list + "]");
+    object.AddValue("waiting", "[" + waiting + "]").Print();
+    return room ? 0 : 1;
   }
   if (pool.hosts_size() == 0) std::printf("no host is in the pool\n");
   for (const transport::PoolWaiter& waiter : pool.waiting()) PrintWaiter(waiter);
@@ -170,6 +187,7 @@ void AddPool(CommandLine& line) {
       ->type_name("NAME=VALUE")
       ->expected(1)
       ->take_all();
+  explain.add_flag("--json", told->json, "the same for programs");
   AddConnection(explain, Reach::kNetworkAndLocal);
   explain.footer(std::string(kOperatorHelp) +
                  "The exit status is 0 if a host has room, 1 if none has or the server does not "

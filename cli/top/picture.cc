@@ -35,6 +35,12 @@ Rate RateOf(double before, double now, double seconds) {
   return (now - before) / seconds;
 }
 
+std::optional<double> MeanOf(const transport::TimeSum& before, const transport::TimeSum& now) {
+  if (now.count() <= before.count()) return std::nullopt;
+  return std::max(0.0, now.seconds() - before.seconds()) /
+         static_cast<double>(now.count() - before.count());
+}
+
 double GpuSeconds(const transport::Session& session) {
   double seconds = 0;
   for (const transport::Seat& seat : session.seats()) seconds += seat.gpu_seconds();
@@ -70,6 +76,8 @@ SessionRow RowOf(const transport::Session& session, const Earlier& earlier) {
   row.down = rate(before.bytes_down(), session.bytes_down());
   // An older server counts no calls of a session.
   if (session.calls() != 0) row.round_trips = rate(before.round_trips(), session.round_trips());
+  row.queue = MeanOf(before.launch_queueing(), session.launch_queueing());
+  row.start = MeanOf(before.launch_to_start(), session.launch_to_start());
   return row;
 }
 
@@ -141,6 +149,10 @@ double Figure(Column column, const SessionRow& row) {
       return row.down.value_or(-1);
     case Column::kRoundTrips:
       return row.round_trips.value_or(-1);
+    case Column::kQueue:
+      return row.queue.value_or(-1);
+    case Column::kStart:
+      return row.start.value_or(-1);
     case Column::kGate:
       return 2 * static_cast<int>(row.gate) + (row.waits ? 1 : 0);
     default:

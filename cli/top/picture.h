@@ -46,6 +46,9 @@ struct SessionRow {
   Gate gate = Gate::kOpen;  // the worst of its devices'
   bool waits = false;       // has work behind a closed gate
   Rate gpu, up, down, round_trips;
+  // Of a launch in this interval, on average, in seconds: until it is at the driver, and until it
+  // begins on the device. nullopt: there was none, or an older server does not tell.
+  std::optional<double> queue, start;
 };
 
 struct Picture {
@@ -77,9 +80,11 @@ enum class Column {
   kUp,
   kDown,
   kRoundTrips,
+  kQueue,
+  kStart,
   kGate
 };
-inline constexpr int kColumns = 12;
+inline constexpr int kColumns = 14;
 
 // Texts from A to Z, figures from the highest to the lowest; reversed the other way. Equal ones in
 // the order of their numbers.

@@ -77,8 +77,10 @@ std::string Json(const SessionRow& row) {
          ",\"memory\":" + std::to_string(row.memory) +
          ",\"bytes_up_per_second\":" + Number(row.up) +
          ",\"bytes_down_per_second\":" + Number(row.down) +
-         ",\"round_trips_per_second\":" + Number(row.round_trips) + ",\"gate\":\"" +
-         GateName(row.gate) + "\",\"held\":" + Truth(row.waits) + "}";
+         ",\"round_trips_per_second\":" + Number(row.round_trips) +
+         ",\"launch_queueing_seconds\":" + Number(row.queue) +
+         ",\"launch_to_start_seconds\":" + Number(row.start) + ",\"gate\":\"" + GateName(row.gate) +
+         "\",\"held\":" + Truth(row.waits) + "}";
 }
 
 }  // namespace

@@ -127,6 +127,23 @@ std::vector<uint64_t> Ids(const std::vector<SessionRow>& rows) {
   return ids;
 }
 
+TEST(Picture, TimesOfLaunchesAreThoseOfTheInterval) {
+  InspectReply before = Reply(60), now = Reply(62);
+  for (InspectReply* reply : {&before, &now}) AddSession(reply, 7001, "a", 1);
+  auto sum = [](transport::TimeSum* to, uint64_t count, double seconds) {
+    to->set_count(count);
+    to->set_seconds(seconds);
+  };
+  sum(before.mutable_sessions(0)->mutable_launch_to_start(), 100, 9);
+  sum(now.mutable_sessions(0)->mutable_launch_to_start(), 104, 9.002);
+  sum(before.mutable_sessions(0)->mutable_launch_queueing(), 100, 1);
+  sum(now.mutable_sessions(0)->mutable_launch_queueing(), 100, 1);
+  const Picture picture = MakePicture("here", &before, now);
+  EXPECT_NEAR(picture.sessions[0].start.value_or(-1), 0.0005, 1e-9);
+  EXPECT_FALSE(picture.sessions[0].queue) << "there was no launch";
+  EXPECT_THAT(PictureText(picture), HasSubstr("    - 500us open"));
+}
+
 TEST(Picture, SessionsAreSortedByAnyColumn) {
   SessionRow one, two, three;
   one.id = 1, two.id = 2, three.id = 3;
@@ -228,7 +245,8 @@ TEST(PictureJson, IsOneObjectInWhichTheUnknownIsNull) {
             "\"memory_limit\":null}],\"sessions\":[{\"session\":7001,\"program\":\"a\","
             "\"host\":\"desk\",\"identity\":\"alice\",\"tenant\":\"research\",\"devices\":[0],"
             "\"gpu_seconds_per_second\":null,\"memory\":67108864,\"bytes_up_per_second\":null,"
-            "\"bytes_down_per_second\":null,\"round_trips_per_second\":null,\"gate\":\"open\","
+            "\"bytes_down_per_second\":null,\"round_trips_per_second\":null,"
+            "\"launch_queueing_seconds\":null,\"launch_to_start_seconds\":null,\"gate\":\"open\","
             "\"held\":false}]}");
 }
 

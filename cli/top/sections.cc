@@ -76,6 +76,12 @@ std::string MemoryText(uint64_t used, uint64_t limit) {
   return Bytes(used) + (limit == UINT64_MAX ? "" : "/" + Bytes(limit));
 }
 
+std::string Time(const std::optional<double>& seconds) {
+  if (!seconds) return kUnknown;
+  if (*seconds < 1e-3) return Formatted("%.0fus", *seconds * 1e6);
+  return *seconds < 1 ? Formatted("%.1fms", *seconds * 1e3) : Formatted("%.1fs", *seconds);
+}
+
 template <class Number>
 std::string Unit(bool known, Number number, const char* unit) {
   return known ? Formatted("%.0f", static_cast<double>(number)) + unit : kAbsent;
@@ -145,13 +151,15 @@ std::vector<std::string> SessionLines(const Picture& picture, int width, Column 
   std::vector<Table::Column> columns = {
       {"SESSION", 7, true},  {"PROGRAM", 10},      {"IDENTITY", 8},        {"TENANT", 8, false, 4},
       {"HOST", 8, false, 1}, {"DEV", 4, false, 2}, {"GPU%", 4, true},      {"MEM", 4, true},
-      {"UP/s", 4, true},     {"DOWN/s", 6, true},  {"TRIP/s", 6, true, 3}, {"GATE", 4}};
+      {"UP/s", 4, true},     {"DOWN/s", 6, true},  {"TRIP/s", 6, true, 3}, {"QUEUE", 5, true, 6},
+      {"START", 5, true, 5}, {"GATE", 4}};
   columns[static_cast<size_t>(sorted)].title += reversed ? "^" : "v";
   Table table(std::move(columns));
   for (const SessionRow& row : picture.sessions) {
     table.Add({std::to_string(row.id), FileName(row.program), row.identity, row.tenant, row.host,
                DevicesText(row), Percent(row.gpu), Bytes(row.memory), BytesPerSecond(row.up),
-               BytesPerSecond(row.down), PerSecond(row.round_trips), GateText(row)});
+               BytesPerSecond(row.down), PerSecond(row.round_trips), Time(row.queue),
+               Time(row.start), GateText(row)});
   }
   return table.Lines(width);
 }

@@ -138,7 +138,9 @@ CUresult PackParameters(const Function& function, void** parameters, void** extr
 CUresult MaxActiveBlocks(Function* function, int block_threads, size_t shared_bytes, unsigned flags,
                          int* blocks) {
   Occupancy& occupancy = TheOccupancy();
-  auto key = std::tuple(function->number, block_threads, shared_bytes, flags);
+  Context* context = nullptr;
+  LONGWIRE_TRY(RequireContext(&context));
+  auto key = std::tuple(function->NumberAt(*context->session), block_threads, shared_bytes, flags);
   {
     base::MutexLock lock(occupancy.mutex);
     auto known = occupancy.blocks.find(key);
@@ -183,7 +185,7 @@ CUresult Launch(CUfunction handle, const LaunchShape& asked, CUstream stream_han
   LONGWIRE_TRY(ExposeArguments(packed));
   LONGWIRE_TRY(OpenWhere(stream, &where));
   calls::lwLaunch launch;
-  launch.function = function->number;
+  launch.function = function->NumberAt(*where.session);
   launch.grid_x = shape.grid_x;
   launch.grid_y = shape.grid_y;
   launch.grid_z = shape.grid_z;
@@ -199,7 +201,7 @@ CUresult Launch(CUfunction handle, const LaunchShape& asked, CUstream stream_han
   uint64_t position = 0;
   {
     DeviceWork work(stream, Sends::kPerhapsLater);
-    position = TheSession().Submit(where, launch, launch.EncodedBytes());
+    position = where.session->Submit(where, launch, launch.EncodedBytes());
   }
   if (position == ClientSession::kNoPosition) return ClientSession::NotQueued();
   LONGWIRE_TRY(events.Record(stream));

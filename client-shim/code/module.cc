@@ -1,6 +1,7 @@
 #include "client-shim/code/module.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstring>
 #include <map>
@@ -45,7 +46,9 @@ struct KnownGlobal {
 };
 struct KnownGlobals {
   base::Mutex mutex{base::ranks::kGlobals};
-  std::map<uint64_t, KnownGlobal> by_address LONGWIRE_GUARDED_BY(mutex);
+  // Of each server: their drivers may put different ones at the same address.
+  std::array<std::map<uint64_t, KnownGlobal>, wire::kMaxServers> by_address
+      LONGWIRE_GUARDED_BY(mutex);
 };
 
 KnownGlobals& Globals() {
@@ -56,7 +59,8 @@ KnownGlobals& Globals() {
 // The handles of functions by the worker's numbers.
 struct Numbers {
   base::Mutex mutex{base::ranks::kFunctionNumbers};
-  std::unordered_map<uint64_t, CUfunction> handles LONGWIRE_GUARDED_BY(mutex);
+  std::map<std::pair<const ClientSession*, uint64_t>, CUfunction> handles
+      LONGWIRE_GUARDED_BY(mutex);
 };
 
 Numbers& FunctionNumbers() {
@@ -79,38 +83,64 @@ bool LaidOut(const calls::Function& described, Function* function) {
 }
 
 // The attributes that came with the load.
-void KeepAttributes(const Module& module, const calls::Function& described, Function* function) {
+void KeepAttributes(const ClientSession& session, const Module& module,
+                    const calls::Function& described, Function* function) {
   base::MutexLock lock(function->mutex);
   for (const calls::FunctionAttributes& known : described.attributes) {
-    int device = module.is_library ? DeviceByServerOrdinal(known.device) : -1;
+    int device = module.is_library ? DeviceByServerOrdinal(session, known.device) : -1;
     if (device >= 0 || !module.is_library) function->attributes[device] = known;
   }
 }
 
-CUresult AddFunction(Module* module, const calls::Function& described) {
+// Whether a function is what another server has loaded under its name. An image may hold code for
+// several kinds of devices.
+bool IsAlike(const Function& function, const calls::Function& described) {
+  const auto same = [&](size_t i) {
+    const Parameter& known = function.parameters[i];
+    return known.offset == described.offset[i] && known.size == described.size[i];
+  };
+  const size_t count = std::min(described.offset.size(), described.size.size());
+  bool alike = count == function.parameters.size();
+  for (size_t i = 0; alike && i < count; ++i) alike = same(i);
+  return alike;
+}
+
+void NoteNumber(ClientSession& session, uint64_t number, Function* function) {
+  function->numbers[session.server()] = number;
+  Numbers& numbers = FunctionNumbers();
+  base::MutexLock lock(numbers.mutex);
+  numbers.handles[{&session, number}] = function->handle;
+}
+
+CUresult AddFunction(ClientSession& session, Module* module, const calls::Function& described) {
+  auto known = module->functions.find(std::string(described.name));
+  if (known != module->functions.end() && &session != module->session) {
+    if (!IsAlike(*known->second, described)) return CUDA_ERROR_NO_BINARY_FOR_GPU;
+    KeepAttributes(session, *module, described, known->second);
+    NoteNumber(session, described.function, known->second);
+    return CUDA_SUCCESS;
+  }
   Function* function = Functions().New();
   if (function == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   if (!LaidOut(described, function)) {
     Functions().Recycle(function);
     return CUDA_ERROR_UNKNOWN;  // the server describes what no kernel has
   }
-  function->number = described.function;
   function->name = std::string(described.name);
-  KeepAttributes(*module, described, function);
+  KeepAttributes(session, *module, described, function);
   function->module = module;
   function->handle = reinterpret_cast<CUfunction>(Functions().Publish(function));
   module->functions[function->name] = function;
   module->in_order.push_back(function);
-  Numbers& numbers = FunctionNumbers();
-  base::MutexLock lock(numbers.mutex);
-  numbers.handles[function->number] = function->handle;
+  NoteNumber(session, described.function, function);
   return CUDA_SUCCESS;
 }
 
-CUresult AddFunctions(Module* module, std::span<const calls::Function> described) {
+CUresult AddFunctions(ClientSession& session, Module* module,
+                      std::span<const calls::Function> described) {
   CUresult result = CUDA_SUCCESS;
   for (size_t i = 0; result == CUDA_SUCCESS && i < described.size(); ++i) {
-    result = AddFunction(module, described[i]);
+    result = AddFunction(session, module, described[i]);
   }
   return result;
 }
@@ -119,35 +149,35 @@ CUresult AddFunctions(Module* module, std::span<const calls::Function> described
 CUresult AddFurtherFunctions(const Where& where, Module* module, uint64_t known,
                              uint64_t functions) {
   if (functions > wire::kMaxFunctions) {
-    return TheSession().Distrust("describes a module with more functions than there can be");
+    return where.session->Distrust("describes a module with more functions than there can be");
   }
   while (known < functions) {
     calls::lwModuleFunctions ask;
     ask.library = module->id;
     ask.first = known;
-    auto answer = TheSession().CallAndWait(where, ask);
+    auto answer = where.session->CallAndWait(where, ask);
     if (answer.code != CUDA_SUCCESS) return answer.code;
     if (answer.reply.function.empty()) return CUDA_ERROR_UNKNOWN;
     known += answer.reply.function.size();
-    LONGWIRE_TRY(AddFunctions(module, answer.reply.function));
+    LONGWIRE_TRY(AddFunctions(*where.session, module, answer.reply.function));
   }
   return CUDA_SUCCESS;
 }
 
 // The device whose attributes of the functions shall come with the load, as the worker counts: the
 // one where they will be launched, as far as that is known. -1: none.
-int AttributesDevice(const Module& module) {
+int AttributesDevice(const ClientSession& session, const Module& module) {
   if (wire::IsSwitchedOff("attributes-with-load")) return -1;
   Context* context = module.context;
   if (context == nullptr && RequireContext(&context) != CUDA_SUCCESS) context = nullptr;
   const Device* device = FindDevice(context == nullptr ? 0 : context->device);
-  return device == nullptr ? -1 : device->server_ordinal;
+  return device == nullptr || device->session != &session ? -1 : device->server_ordinal;
 }
 
-void SubmitUnload(uint32_t context_number, uint64_t id) {
+void SubmitUnload(const Where& where, uint64_t id) {
   calls::lwModuleUnload unload;
   unload.library = id;
-  TheSession().Submit({context_number, nullptr, 0}, unload);
+  where.session->Submit(where, unload);
 }
 
 // Options as they were given: an answer overwrites some of their values.
@@ -162,14 +192,20 @@ struct GivenOptions {
 
 enum class Holds { kImage, kParts };
 
+// What a server has loaded of an image.
+struct Fitting {
+  Holds holds = Holds::kImage;
+  std::vector<std::byte> parts;  // one after the other
+};
+
 CUresult SendAndLoad(const Where& where, Module* module, std::span<const std::byte> image,
                      Holds holds, const GivenOptions& options) {
-  ClientSession& session = TheSession();
+  ClientSession& session = *where.session;
   calls::lwModuleLoad load;
   load.library = module->id;
   load.as_library = module->is_library;
   load.parts = holds == Holds::kParts;
-  load.attributes_device = AttributesDevice(*module);
+  load.attributes_device = AttributesDevice(session, *module);
   load.option = options.option;
   load.option_value = options.value;
   ImageUpload upload(session, image, session.counts().images);
@@ -182,35 +218,79 @@ CUresult SendAndLoad(const Where& where, Module* module, std::span<const std::by
   upload.Answered(answer.reply.knowledge);
   options.outputs.Deliver(answer.reply);
   if (answer.code != CUDA_SUCCESS) return answer.code;
-  LONGWIRE_TRY(AddFunctions(module, answer.reply.function));
+  LONGWIRE_TRY(AddFunctions(*where.session, module, answer.reply.function));
   return AddFurtherFunctions(where, module, answer.reply.function.size(), answer.reply.functions);
 }
 
 // The container, or else the parts, which the server links: one after the other in one image.
 CUresult SendWhatFits(const Where& where, Module* module, const Image& image,
-                      const GivenOptions& options) {
+                      const GivenOptions& options, Fitting* fitting) {
   CUresult result = CUDA_ERROR_NO_BINARY_FOR_GPU;
   uint64_t nothing_in_it = 0;  // the container's number, if it loaded but has no function
   if (!image.bytes.empty()) {
-    module->id = TheSession().NewId();
+    module->id = where.session->NewId();
     result = SendAndLoad(where, module, image.bytes, Holds::kImage, options);
     bool loaded = result == CUDA_SUCCESS;
     if (loaded ? !module->in_order.empty() : result != CUDA_ERROR_NO_BINARY_FOR_GPU) return result;
     if (image.parts.empty()) return result;
     if (loaded) nothing_in_it = module->id;
   }
-  std::vector<std::byte> parts;
+  std::vector<std::byte>& parts = fitting->parts;
   for (std::span<const std::byte> part : image.parts) {
     if (parts.size() + part.size() > wire::kMaxImageBytes) return CUDA_ERROR_INVALID_IMAGE;
     parts.insert(parts.end(), part.begin(), part.end());
   }
-  module->id = TheSession().NewId();
+  module->id = where.session->NewId();
   result = SendAndLoad(where, module, parts, Holds::kParts, options);
+  fitting->holds = Holds::kParts;
   if (nothing_in_it == 0) return result;
   if (result == CUDA_SUCCESS) {
-    SubmitUnload(module->context_number, nothing_in_it);
+    SubmitUnload(where, nothing_in_it);
   } else {
+    fitting->holds = Holds::kImage;
     module->id = nothing_in_it;  // what holds data only is good without its parts
+  }
+  return CUDA_SUCCESS;
+}
+
+// Unloads it from the first `servers` ones, a context's module from its own.
+void UnloadFrom(const Module& module, size_t servers) {
+  if (!module.is_library) {
+    return SubmitUnload({module.context_number, nullptr, 0, module.session}, module.id);
+  }
+  for (size_t i = 0; i < servers; ++i) {
+    SubmitUnload({0, nullptr, 0, Sessions()[i]}, module.id);
+  }
+}
+
+// Forgets the functions, which nobody uses.
+void DropFunctions(const Module& module) {
+  {
+    Numbers& numbers = FunctionNumbers();
+    base::MutexLock lock(numbers.mutex);
+    for (const Function* function : module.in_order) {
+      for (const ClientSession* session : Sessions()) {
+        numbers.handles.erase({session, function->NumberAt(*session)});
+      }
+    }
+  }
+  for (Function* function : module.in_order) {
+    if (Functions().Retire(function)) Functions().Recycle(function);
+  }
+}
+
+// A library is loaded by all servers at once, as any context may launch its functions.
+CUresult LoadAtOthers(Module* module, const Image& image, const GivenOptions& options,
+                      const Fitting& fitting) {
+  for (size_t i = 1; i < Sessions().size(); ++i) {
+    const Where where = {0, nullptr, 0, Sessions()[i]};
+    const bool whole = fitting.holds == Holds::kImage;
+    CUresult result = SendAndLoad(where, module, whole ? image.bytes : std::span(fitting.parts),
+                                  fitting.holds, options);
+    if (result == CUDA_SUCCESS) continue;
+    UnloadFrom(*module, i);
+    DropFunctions(*module);
+    return result;
   }
   return CUDA_SUCCESS;
 }
@@ -226,9 +306,14 @@ CUresult Load(const Where& where, const void* image, const JitOptions& options, 
   Module* module = Modules().New();
   if (module == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   module->is_library = as_library;
+  module->session = where.session;
   module->context = context;
   module->context_number = where.context;
-  CUresult result = SendWhatFits(where, module, measured, given);
+  Fitting fitting;
+  CUresult result = SendWhatFits(where, module, measured, given, &fitting);
+  if (result == CUDA_SUCCESS && as_library) {
+    result = LoadAtOthers(module, measured, given, fitting);
+  }
   if (result != CUDA_SUCCESS) {
     Modules().Recycle(module);
     return result;
@@ -239,10 +324,11 @@ CUresult Load(const Where& where, const void* image, const JitOptions& options, 
 }
 
 // The program takes managed variables for its own memory, and all others for the device's.
-CUresult CheckGlobal(GlobalKind kind, const calls::lwModuleGlobal::Reply& global) {
+CUresult CheckGlobal(ClientSession& session, GlobalKind kind,
+                     const calls::lwModuleGlobal::Reply& global) {
   bool good =
       global.managed || (kind != GlobalKind::kManaged && NotePlaced(global.address, global.bytes));
-  return good ? CUDA_SUCCESS : TheSession().Distrust("put a variable into the program's memory");
+  return good ? CUDA_SUCCESS : session.Distrust("put a variable into the program's memory");
 }
 
 // The addresses of a module's globals, which are nobody's from now on.
@@ -250,20 +336,22 @@ std::vector<uint64_t> ForgetGlobals(uint64_t module) {
   std::vector<uint64_t> gone;
   KnownGlobals& globals = Globals();
   base::MutexLock lock(globals.mutex);
-  std::erase_if(globals.by_address, [&](const auto& entry) {
-    if (entry.second.module != module) return false;
-    gone.push_back(entry.first);
-    return true;
-  });
+  for (auto& of_server : globals.by_address) {
+    std::erase_if(of_server, [&](const auto& entry) {
+      if (entry.second.module != module) return false;
+      gone.push_back(entry.first);
+      return true;
+    });
+  }
   return gone;
 }
 
 }  // namespace
 
-Function* FunctionByNumber(uint64_t number) {
+Function* FunctionByNumber(ClientSession& session, uint64_t number) {
   Numbers& numbers = FunctionNumbers();
   base::MutexLock lock(numbers.mutex);
-  auto found = numbers.handles.find(number);
+  auto found = numbers.handles.find({&session, number});
   return found == numbers.handles.end() ? nullptr : FindFunction(found->second);
 }
 
@@ -271,15 +359,14 @@ CUresult LoadModule(const void* image, const JitOptions& options, CUmodule* hand
   Context* context = nullptr;
   LONGWIRE_TRY(RequireHealthyContext(&context));
   Module* module = nullptr;
-  CUresult result =
-      Load({context->number.load(), nullptr, 0}, image, options, false, context, &module);
+  CUresult result = Load(WhereOf(context), image, options, false, context, &module);
   if (result == CUDA_SUCCESS) *handle = module->handle;
   return result;
 }
 
 CUresult LoadLibrary(const void* image, const JitOptions& options, CUlibrary* library) {
   Module* module = nullptr;
-  CUresult result = Load({}, image, options, true, nullptr, &module);
+  CUresult result = Load(WhereOfNumber(0), image, options, true, nullptr, &module);
   if (result == CUDA_SUCCESS) *library = reinterpret_cast<CUlibrary>(module->handle);
   return result;
 }
@@ -307,16 +394,9 @@ CUresult UnloadModule(Module* module) {
     RemoveManagedVariable(global);
     ForgetPlaced(global);
   }
-  SubmitUnload(module->context_number, module->id);
-  {
-    Numbers& numbers = FunctionNumbers();
-    base::MutexLock lock(numbers.mutex);
-    for (Function* function : module->in_order) numbers.handles.erase(function->number);
-  }
+  UnloadFrom(*module, Sessions().size());
   ForgetReferences(module);
-  for (Function* function : module->in_order) {
-    if (Functions().Retire(function)) Functions().Recycle(function);
-  }
+  DropFunctions(*module);
   Modules().Recycle(module);
   return CUDA_SUCCESS;
 }
@@ -335,6 +415,7 @@ Function* FindFunction(CUfunction handle) {
 CUresult GlobalOf(Module* module, const char* name, GlobalKind kind, uint64_t* address,
                   size_t* bytes) {
   Context* context = nullptr;
+  if (kind == GlobalKind::kManaged) LONGWIRE_TRY(RefuseIfSeveral("a managed variable"));
   CUresult result = RequireHealthyContext(&context);
   if (result == CUDA_ERROR_INVALID_CONTEXT && kind == GlobalKind::kManaged) {
     // Asked for before there is a context: the variable lies on the first device.
@@ -353,10 +434,12 @@ CUresult GlobalOf(Module* module, const char* name, GlobalKind kind, uint64_t* a
     ask.library = module->id;
     ask.name = name;
     ask.managed = managed;
-    auto answer = TheSession().CallAndWait({number, nullptr, 0}, ask);
+    ClientSession& session = module->is_library ? *context->session : *module->session;
+    auto answer = session.CallAndWait({number, nullptr, 0}, ask);
     if (answer.code != CUDA_SUCCESS) return answer.code;
-    LONGWIRE_TRY(CheckGlobal(kind, answer.reply));
+    LONGWIRE_TRY(CheckGlobal(session, kind, answer.reply));
     if (answer.reply.managed) {
+      LONGWIRE_TRY(RefuseIfSeveral("a managed variable"));
       result =
           AddManagedVariable(context, answer.reply.address, answer.reply.bytes, module->is_library);
       if (result != CUDA_SUCCESS) return result;
@@ -364,7 +447,8 @@ CUresult GlobalOf(Module* module, const char* name, GlobalKind kind, uint64_t* a
     {
       KnownGlobals& globals = Globals();
       base::MutexLock known_lock(globals.mutex);
-      globals.by_address[answer.reply.address] = {answer.reply.bytes, context, module->id};
+      globals.by_address[session.server()][answer.reply.address] = {answer.reply.bytes, context,
+                                                                    module->id};
     }
     lock.Lock();
     known = module->globals.insert({key, {answer.reply.address, answer.reply.bytes}}).first;
@@ -375,95 +459,21 @@ CUresult GlobalOf(Module* module, const char* name, GlobalKind kind, uint64_t* a
 }
 
 bool FindGlobal(uint64_t address, uint64_t* start, uint64_t* bytes, Context** context) {
+  // The current context's server first.
+  const Context* current = AreSeveral() ? FindContext(nullptr) : nullptr;
+  const size_t own = current == nullptr ? 0 : current->session->server();
   KnownGlobals& globals = Globals();
   base::MutexLock lock(globals.mutex);
-  auto found = Holding(globals.by_address, address);
-  if (found == globals.by_address.end()) return false;
-  *start = found->first;
-  *bytes = found->second.bytes;
-  *context = found->second.context;
-  return true;
-}
-
-CUresult FunctionAttribute(Function* function, int attribute, int device, int* value) {
-  base::MutexLock lock(function->mutex);
-  auto known = function->attributes.find(device);
-  if (known == function->attributes.end()) {
-    lock.Unlock();
-    Context* context = nullptr;
-    CUresult result = RequireHealthyContext(&context);
-    if (result != CUDA_SUCCESS && device < 0) return result;
-    calls::lwFunctionAttributes ask;
-    ask.function = function->number;
-    ask.device = device < 0 ? -1 : FindDevice(device)->server_ordinal;
-    auto answer = TheSession().CallAndWait(
-        {context == nullptr ? 0 : context->number.load(), nullptr, 0}, ask);
-    if (answer.code != CUDA_SUCCESS) return answer.code;
-    lock.Lock();
-    known = function->attributes.insert({device, std::move(answer.reply.attributes)}).first;
+  for (size_t i = 0; i < Sessions().size(); ++i) {
+    auto& of_server = globals.by_address[(own + i) % Sessions().size()];
+    auto found = Holding(of_server, address);
+    if (found == of_server.end()) continue;
+    *start = found->first;
+    *bytes = found->second.bytes;
+    *context = found->second.context;
+    return true;
   }
-  calls::FunctionAttributes& all = known->second;
-  if (attribute < 0 ||
-      static_cast<size_t>(attribute) >= std::min(all.code.size(), all.value.size())) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
-  if (all.code[attribute] == CUDA_SUCCESS) *value = all.value[attribute];
-  return static_cast<CUresult>(all.code[attribute]);
-}
-
-CUresult SetFunctionAttribute(Function* function, int attribute, int value, int device) {
-  // What the driver would refuse is refused here: only these can be set, within their limits.
-  switch (attribute) {
-    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: {
-      Context* context = nullptr;
-      if (RequireContext(&context) != CUDA_SUCCESS) break;
-      const Device* on = FindDevice(device < 0 ? context->device : device);
-      int shared = 0;
-      LONGWIRE_TRY(
-          FunctionAttribute(function, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, device, &shared));
-      int limit = AttributeOr(*on, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 48 << 10);
-      if (value < 0 || value > limit - shared) return CUDA_ERROR_INVALID_VALUE;
-      break;
-    }
-    case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-      if (value < -1 || value > 100) return CUDA_ERROR_INVALID_VALUE;
-      break;
-    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
-    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
-    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH: {
-      int compiled = 0;
-      if (value < 0) return CUDA_ERROR_INVALID_VALUE;
-      LONGWIRE_TRY(FunctionAttribute(function, attribute, device, &compiled));
-      if (compiled != 0 && function->clusters != Function::Clusters::kSet) {
-        // What was compiled in can be said again, and nothing else.
-        if (value != compiled) return CUDA_ERROR_INVALID_VALUE;
-        break;
-      }
-      function->clusters = Function::Clusters::kSet;
-      break;
-    }
-    case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
-    case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
-      if (value < 0) return CUDA_ERROR_INVALID_VALUE;
-      break;
-    default:
-      return CUDA_ERROR_INVALID_VALUE;
-  }
-  Context* context = nullptr;
-  CUresult result = RequireHealthyContext(&context);
-  if (result != CUDA_SUCCESS && device < 0) return result;
-  calls::lwFunctionSetAttribute set;
-  set.function = function->number;
-  set.attribute = attribute;
-  set.value = value;
-  set.device = device < 0 ? -1 : FindDevice(device)->server_ordinal;
-  TheSession().Submit({context == nullptr ? 0 : context->number.load(), nullptr, 0}, set);
-  base::MutexLock lock(function->mutex);
-  for (auto& [known_device, all] : function->attributes) {
-    bool same = known_device == device || known_device < 0 || device < 0;
-    if (same && static_cast<size_t>(attribute) < all.value.size()) all.value[attribute] = value;
-  }
-  return CUDA_SUCCESS;
+  return false;
 }
 
 }  // namespace longwire::shim

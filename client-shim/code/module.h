@@ -5,6 +5,7 @@
 
 #include <cuda.h>
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <string>
@@ -15,8 +16,10 @@
 #include "base/mutex.h"
 #include "client-shim/code/jit_options.h"
 #include "client-shim/context/context.h"
+#include "client-shim/session/session.h"
 #include "client-shim/support/handle_table.h"
 #include "longwire/calls.h"
+#include "wire/limits.h"
 
 namespace longwire::shim {
 
@@ -40,7 +43,9 @@ struct NextLaunch {
 
 struct Function {
   uint64_t table_index = 0;
-  uint64_t number = 0;  // the worker's
+  // The workers', by server; 0: not loaded there.
+  std::array<uint64_t, wire::kMaxServers> numbers{};
+  uint64_t NumberAt(const ClientSession& session) const { return numbers[session.server()]; }
   std::string name;
   std::vector<Parameter> parameters;
   uint32_t parameter_bytes = 0;
@@ -60,9 +65,10 @@ struct Module {
   uint64_t table_index = 0;
   uint64_t id = 0;  // on the wire
   bool is_library = false;
-  CUmodule handle = nullptr;    // of a library: created at the first request, then unchanged
-  Context* context = nullptr;   // of a module
-  uint32_t context_number = 0;  // of a module
+  ClientSession* session = nullptr;  // of the server that has loaded it; a library: the first one
+  CUmodule handle = nullptr;         // of a library: created at the first request, then unchanged
+  Context* context = nullptr;        // of a module
+  uint32_t context_number = 0;       // of a module
   std::unordered_map<std::string, Function*> functions;
   std::vector<Function*> in_order;
   std::atomic<bool> has_references{false};
@@ -85,7 +91,8 @@ CUresult UnloadModule(Module* module);
 Module* FindModule(CUmodule module);  // also a library's module
 Module* FindLibrary(CUlibrary library);
 Function* FindFunction(CUfunction function);  // also a CUkernel cast to CUfunction
-Function* FunctionByNumber(uint64_t number);  // the worker's; nullptr if it was unloaded
+Function* FunctionByNumber(ClientSession& session,
+                           uint64_t number);  // the worker's; nullptr if it was unloaded
 
 enum class GlobalKind { kAny, kManaged };
 CUresult GlobalOf(Module* module, const char* name, GlobalKind kind, uint64_t* address,

@@ -63,7 +63,7 @@ CUresult ReferenceOf(Module* module, const char* name, bool surface, uint64_t* h
     ask.library = module->id;
     ask.name = name;
     ask.surface = surface;
-    auto answer = TheSession().CallAndWait({context->number.load(), nullptr, 0}, ask);
+    auto answer = context->session->CallAndWait({context->number.load(), nullptr, 0}, ask);
     if (answer.code != CUDA_SUCCESS) return answer.code;
     lock.Lock();
     // Another thread may have asked at the same time: the first answer is the one that counts.

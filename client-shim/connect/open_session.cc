@@ -63,11 +63,15 @@ wire::OpenRequest MakeRequest(const Options& options, const std::vector<wire::Wi
       {"LONGWIRE_DEVICES=", options.devices},
       {"LONGWIRE_MEMORY=", options.memory},
       {"LONGWIRE_LABELS=", options.labels},
+      {"LONGWIRE_TIME_LIMIT=", options.time_limit},
       {"LONGWIRE_REQUEST=", options.request}};
   for (const auto& [name, value] : told) {
     if (!value.empty()) request.environment.push_back(name + value);
   }
   if (options.wait.count() != 0) request.environment.emplace_back("LONGWIRE_WAIT=1");
+  if (options.server_number != 0) {
+    request.environment.push_back(wire::kHandleSpace + std::to_string(options.server_number));
+  }
   request.windows = windows;
   request.lanes = options.lanes;
   request.lane_copy_bytes = options.lane_copy_bytes;

@@ -109,6 +109,8 @@ Options ReadOptions(const char* configuration_path) {
   auto value = [&](const char* key) { return settings.Value(key); };
   Options options;
   options.server = value("LONGWIRE_SERVER");
+  const std::string across = value("LONGWIRE_ACROSS");
+  options.across = !across.empty() && across != "0";
   options.identity = wire::FindIdentityFiles(settings);
   options.link = value("LONGWIRE_LINK");
   options.runtime_directory = value("LONGWIRE_RUNTIME_DIR");
@@ -116,6 +118,7 @@ Options ReadOptions(const char* configuration_path) {
   options.devices = value("LONGWIRE_DEVICES");
   options.memory = value("LONGWIRE_MEMORY");
   options.labels = value("LONGWIRE_LABELS");
+  options.time_limit = value("LONGWIRE_TIME_LIMIT");
   options.wait = Wait(value("LONGWIRE_WAIT"));
   std::string log = value("LONGWIRE_LOG");
   options.log = !log.empty() && log != "0";

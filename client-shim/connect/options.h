@@ -12,7 +12,11 @@
 namespace longwire::shim {
 
 struct Options {
-  std::string server;  // LONGWIRE_SERVER: "host:port", "unix:path", a comma list; empty: none
+  // LONGWIRE_ACROSS: the program gets devices of every server in the list, not of the first that
+  // answers (several_servers.h).
+  bool across = false;
+  int server_number = 0;  // of the server being asked, among these
+  std::string server;     // LONGWIRE_SERVER: "host:port", "unix:path", a comma list; empty: none
   wire::IdentityFiles identity;    // LONGWIRE_CERT, LONGWIRE_KEY, LONGWIRE_CA or the usual files
   std::string link;                // LONGWIRE_LINK: the link's binary; empty: beside this library
   std::string runtime_directory;   // LONGWIRE_RUNTIME_DIR; empty: by XDG_RUNTIME_DIR or /tmp
@@ -20,6 +24,7 @@ struct Options {
   std::chrono::seconds wait{0};    // LONGWIRE_WAIT: how long to wait for room at the server
   std::string devices;             // LONGWIRE_DEVICES: how many to request; empty: the default
   std::string memory;              // LONGWIRE_MEMORY: needed on each device; empty: not said
+  std::string time_limit;          // LONGWIRE_TIME_LIMIT: after it the server ends the session
   std::string labels;              // LONGWIRE_LABELS: of hosts in a pool, NAME=VALUE with commas
   std::string request;             // while it waits: by what the pool knows that it asks again
   bool log = false;                // LONGWIRE_LOG: messages about events, on stderr

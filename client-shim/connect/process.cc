@@ -10,9 +10,11 @@
 #include "base/environment.h"
 #include "base/mutex.h"
 #include "base/reason.h"
+#include "base/try.h"
+#include "client-shim/connect/open_servers.h"
 #include "client-shim/connect/options.h"
+#include "client-shim/connect/several_servers.h"
 #include "client-shim/connect/visible_devices.h"
-#include "client-shim/connect/wait_for_room.h"
 #include "client-shim/context/context.h"
 #include "client-shim/context/context_parts.h"
 #include "client-shim/context/current_context.h"
@@ -23,7 +25,7 @@
 #include "client-shim/session/lanes.h"
 #include "client-shim/session/pinned_segment.h"
 #include "client-shim/session/process_state.h"
-#include "client-shim/stream/callbacks.h"
+#include "client-shim/session/server_failure.h"
 #include "client-shim/support/never_destroyed.h"
 #include "client-shim/support/threads.h"
 #include "client-shim/tracing/recorder.h"
@@ -61,8 +63,9 @@ void SayUploads(const char* what, const UploadCounts& counts) {
       static_cast<unsigned long long>(counts.bytes_sent.load()));
 }
 
-void PrintSummary() {
-  SessionCounts& counts = TheSession().counts();
+void SayCounts(ClientSession& session) {
+  SessionCounts& counts = session.counts();
+  if (!session.name().empty()) Say("%s:", session.name().c_str());
   Say("%llu calls sent, %llu round trips, %llu waits for progress, %llu bytes up, %llu bytes down",
       static_cast<unsigned long long>(counts.calls.load()),
       static_cast<unsigned long long>(counts.round_trips.load()),
@@ -84,6 +87,10 @@ void PrintSummary() {
   for (auto [count, call] : by_call) {
     Say("%u round trips of %s", count, CallName(static_cast<CallId>(call)));
   }
+}
+
+void PrintSummary() {
+  for (ClientSession* session : Sessions()) SayCounts(*session);
   for (uint16_t call = 0; call < wire::kCallNumbers; ++call) {
     uint32_t count = Entry::succeeded[call].load();
     if (count != 0) Say("%u good calls of %s", count, CallName(static_cast<CallId>(call)));
@@ -102,52 +109,52 @@ void OnForkInChild() {
 }
 
 // The program's devices, their primary contexts and memory.
-void MakeDevices(const wire::OpenReply& reply, const std::vector<int>& visible) {
+void MakeDevices(const std::vector<ClientSession*>& sessions, const std::vector<int>& visible) {
   SetUpContextParts();
-  InitializeDevices(reply, visible);
+  std::vector<std::pair<ClientSession*, int>> all;  // with the worker's number
+  for (ClientSession* session : sessions) {
+    const int devices = static_cast<int>(session->opened().devices.size());
+    for (int ordinal = 0; ordinal < devices; ++ordinal) all.emplace_back(session, ordinal);
+  }
   for (size_t device = 0; device < visible.size(); ++device) {
-    const int ordinal = visible[device];
+    auto [session, ordinal] = all[visible[device]];
+    AddDevice(*session, ordinal);
     CreatePrimaryContext(static_cast<int>(device));
-    CreateDeviceMemory(ordinal, reply.devices[ordinal], reply.allocation_granularity);
+    CreateDeviceMemory(*session, ordinal);
   }
 }
 
 // Memory that was leased ahead on devices that the program does not see.
-void ReturnUnseenMemory(const wire::OpenReply& reply) {
+void ReturnUnseenMemory(ClientSession& session) {
+  const wire::OpenReply& reply = session.opened();
   calls::lwReturnChunks give_back;
   for (size_t i = 0; i < reply.devices.size(); ++i) {
-    if (DeviceByServerOrdinal(static_cast<int>(i)) >= 0) continue;
+    if (DeviceByServerOrdinal(session, static_cast<int>(i)) >= 0) continue;
     for (const wire::LeasedChunk& leased : reply.devices[i].leased) {
       give_back.chunk.push_back(leased.chunk);
     }
   }
   if (give_back.chunk.empty()) return;
-  TheSession().Submit({}, give_back, give_back.EncodedBytes());
+  session.Submit({}, give_back, give_back.EncodedBytes());
 }
 
-CUresult Adopt(SessionParts parts) {
-  CUresult code = static_cast<CUresult>(parts.reply.code);
-  if (code != CUDA_SUCCESS) {
-    Say("%s", parts.reply.sentence.c_str());
-    return code;
+// Whether a program can use what the server has opened.
+CUresult Check(const SessionParts& parts) {
+  const std::string of = parts.name.empty() ? "" : parts.name + ": ";
+  if (parts.reply.code != CUDA_SUCCESS) {
+    Say("%s%s", of.c_str(), parts.reply.sentence.c_str());
+    return static_cast<CUresult>(parts.reply.code);
   }
   const int driver = parts.reply.driver_version;
-  if (driver < kOldestDriver) {
-    Say("the server's driver is for CUDA %d.%d, and Longwire needs one for CUDA %d.%d or newer: "
-        "upgrade NVIDIA's driver on the server",
-        driver / 1000, driver % 1000 / 10, kOldestDriver / 1000, kOldestDriver % 1000 / 10);
-    return CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
-  }
-  VisibleDevices visible =
-      ChooseVisible(base::Environment(kVisibleDevices), base::Environment("CUDA_DEVICE_ORDER"),
-                    parts.reply.devices);
-  if (visible.code != CUDA_SUCCESS) return visible.code;  // the session ends with its socket
-  std::vector<wire::Window> windows;
-  for (const auto& device : parts.reply.devices) windows.push_back(device.window);
-  if (!TakePromised(windows)) {
-    Say("no addresses are left for the devices' memory; is there a limit on them (ulimit -v)?");
-    return CUDA_ERROR_OUT_OF_MEMORY;
-  }
+  if (driver >= kOldestDriver) return CUDA_SUCCESS;
+  Say("%sthe server's driver is for CUDA %d.%d, and Longwire needs one for CUDA %d.%d or newer: "
+      "upgrade NVIDIA's driver on the server",
+      of.c_str(), driver / 1000, driver % 1000 / 10, kOldestDriver / 1000,
+      kOldestDriver % 1000 / 10);
+  return CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
+}
+
+ClientSession* MakeSession(SessionParts parts) {
   // Without one pinned memory is as it is on another host.
   if (parts.segment.valid() && !AdoptSegment(std::move(parts.segment), parts.reply.segment_bytes)) {
     Say("the server's segment for pinned memory cannot be used; copies take other paths");
@@ -155,22 +162,56 @@ CUresult Adopt(SessionParts parts) {
   const std::vector<LaneRings> lanes = std::move(parts.lanes);
   auto* session = new ClientSession(std::move(parts));
   session->SetLanes(new Lanes(*session, lanes));
-  MakeDevices(session->opened(), visible.chosen);
-  session->CallAtEnd(&FailAllHostFunctions);
-  AdoptSession(session);
-  if (!session->Start()) {
-    Say("the session cannot be used: %s", base::ReasonOfNoThread(errno).c_str());
-    return CUDA_ERROR_OPERATING_SYSTEM;
+  session->CallAtEnd(&FailWithServer);
+  return session;
+}
+
+void BeginTraces() {
+  const Options& options = ProcessOptions();
+  if (AreSeveral() && !options.trace_file.empty()) {
+    Say("there is no trace of a program with devices of several servers: set LONGWIRE_SERVER to "
+        "one of them, or unset LONGWIRE_TRACE_FILE");
+  } else {
+    StartTrace();
   }
-  ReturnUnseenMemory(session->opened());
+  // Each call notes when it begins.
+  if (options.trace_calls || IsRecording()) special_calls.fetch_add(1);
+  calls_are_traced.store(options.trace_calls || options.trace_summary || IsRecording());
+}
+
+CUresult Adopt(std::vector<SessionParts> servers) {
+  std::vector<wire::DeviceDescription> devices;
+  std::vector<wire::Window> windows;
+  std::vector<Uuid> uuids;
+  for (SessionParts& parts : servers) {
+    LONGWIRE_TRY(Check(parts));
+    for (auto& device : parts.reply.devices) MakeUnlike(&uuids, &device.uuid);
+    devices.insert(devices.end(), parts.reply.devices.begin(), parts.reply.devices.end());
+    for (const auto& device : parts.reply.devices) windows.push_back(device.window);
+  }
+  VisibleDevices visible = ChooseVisible(base::Environment(kVisibleDevices),
+                                         base::Environment("CUDA_DEVICE_ORDER"), devices);
+  if (visible.code != CUDA_SUCCESS) return visible.code;  // the sessions end with their sockets
+  if (!TakePromised(windows)) {
+    Say("no addresses are left for the devices' memory; is there a limit on them (ulimit -v)?");
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  ReleaseUnused(windows);
+  std::vector<ClientSession*> sessions;
+  for (SessionParts& parts : servers) sessions.push_back(MakeSession(std::move(parts)));
+  MakeDevices(sessions, visible.chosen);
+  for (ClientSession* session : sessions) AdoptSession(session);
+  for (ClientSession* session : sessions) {
+    if (!session->Start()) {
+      Say("the session cannot be used: %s", base::ReasonOfNoThread(errno).c_str());
+      return CUDA_ERROR_OPERATING_SYSTEM;
+    }
+    ReturnUnseenMemory(*session);
+  }
   pthread_atfork(nullptr, nullptr, OnForkInChild);
   atexit(OnExit);
   SetThreadEndHook(DestroyThreadStreams);
-  StartTrace();
-  // Each call notes when it begins.
-  if (ProcessOptions().trace_calls || IsRecording()) special_calls.fetch_add(1);
-  calls_are_traced.store(ProcessOptions().trace_calls || ProcessOptions().trace_summary ||
-                         IsRecording());
+  BeginTraces();
   SetState(ProcessState::kReady);
   if (ProcessOptions().log) Say("a session is open");  // longwire doctor --explain looks for it
   return CUDA_SUCCESS;
@@ -184,19 +225,19 @@ CUresult OpenAndAdopt() {
     Say("LONGWIRE_TRACE names '%s', which is none of calls, allocations, summary", word.c_str());
   }
   for (const std::string& unknown : wire::UnknownSwitches()) Say("%s", unknown.c_str());
-  SessionParts parts;
   std::string sentence;
   std::vector<wire::Window> windows = ReserveCandidates(options, &sentence);
   if (windows.empty()) {
     Say("%s", sentence.c_str());
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
-  if (!OpenSessionOrWait(options, windows, &parts, &sentence)) {
+  std::vector<SessionParts> servers = OpenServers(options, windows, &sentence);
+  if (servers.empty()) {
     Say("%s", sentence.c_str());
     // As a link answers for a server out of its reach: frameworks take it as a host without GPU.
     return CUDA_ERROR_NO_DEVICE;
   }
-  return Adopt(std::move(parts));
+  return Adopt(std::move(servers));
 }
 
 }  // namespace
@@ -226,7 +267,9 @@ CUresult InitializeProcessWith(SessionParts parts) {
   Once& once = TheOnce();
   base::MutexLock lock(once.mutex);
   if (!once.tried) {
-    once.result = Adopt(std::move(parts));
+    std::vector<SessionParts> servers;
+    servers.push_back(std::move(parts));
+    once.result = Adopt(std::move(servers));
     once.tried = true;
   }
   return once.result;

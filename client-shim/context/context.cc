@@ -38,10 +38,11 @@ CUresult CreateInWorker(Context* context, uint32_t number) {
   create.device = FindDevice(context->device)->server_ordinal;
   create.flags = context->flags.load();
   create.primary = context->primary;
-  return TheSession().CallAndWait({number, nullptr, 0}, create).code;
+  return context->session->CallAndWait({number, nullptr, 0}, create).code;
 }
 
-// Without green contexts, which are parts of these.
+}  // namespace
+
 std::vector<Context*> LiveContexts() {
   Registry& registry = TheRegistry();
   base::MutexLock lock(registry.mutex);
@@ -51,8 +52,6 @@ std::vector<Context*> LiveContexts() {
   }
   return contexts;
 }
-
-}  // namespace
 
 uint32_t NewContextNumber(Context* context) {
   Registry& registry = TheRegistry();
@@ -78,6 +77,7 @@ void SetContextParts(const ContextParts& parts) { TheRegistry().parts = parts; }
 void CreatePrimaryContext(int device) {
   Context* context = Contexts().New();
   context->device = device;
+  context->session = FindDevice(device)->session;
   context->primary = true;
   context->home = context;
   context->handle = reinterpret_cast<CUcontext>(Contexts().Publish(context));
@@ -116,6 +116,7 @@ CUresult NewContext(int device, unsigned flags, Context** created) {
   Context* context = Contexts().New();
   if (context == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   context->device = device;
+  context->session = FindDevice(device)->session;
   context->home = context;
   context->flags.store(flags);
   uint32_t number = NewContextNumber(context);
@@ -155,7 +156,7 @@ CUresult EndContext(Context* context) {
   CloseContext(context);
   calls::lwContextDestroy destroy;
   destroy.context = number;
-  CUresult result = TheSession().CallAndWait({number, nullptr, 0}, destroy).code;
+  CUresult result = context->session->CallAndWait({number, nullptr, 0}, destroy).code;
   parts.ended(number);
   for (Stream* stream : streams) {
     // The worker has ended all of its work, finished or not.
@@ -163,7 +164,7 @@ CUresult EndContext(Context* context) {
     DestroyStream(stream);
     Release(stream);
   }
-  TheSession().WakeWaiters();  // threads that wait for its streams
+  context->session->WakeWaiters();  // threads that wait for its streams
   ForgetContextNumber(number);
   context->sticky.store(0);
   context->cache_config.store(CU_FUNC_CACHE_PREFER_NONE);
@@ -171,8 +172,10 @@ CUresult EndContext(Context* context) {
   // A remaining context takes over what outlives contexts. If that fails, which is reported, the
   // next new context takes it over.
   std::vector<Context*> left = LiveContexts();
+  std::erase_if(left, [&](const Context* one) { return one->session != context->session; });
   if (!left.empty()) parts.made(left.front());
-  return ClientSession::over() != CUDA_SUCCESS ? ClientSession::over() : result;
+  const CUresult ended = context->session->ended();
+  return ended != CUDA_SUCCESS ? ended : result;
 }
 
 Context* FindContext(CUcontext handle) {
@@ -220,6 +223,15 @@ CUresult RequireContext(Context** context) {
   CUresult result = RequireOwner(context);
   if (result == CUDA_SUCCESS) *context = (*context)->home;
   return result;
+}
+
+Where WhereOf(const Context* context) {
+  return {context->number.load(), nullptr, 0, context->session};
+}
+
+Where WhereOfNumber(uint32_t number) {
+  const Context* context = ContextByNumber(number);
+  return {number, nullptr, 0, context == nullptr ? &TheSession() : context->session};
 }
 
 CUresult TakeError(Context* context) {

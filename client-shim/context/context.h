@@ -16,7 +16,9 @@
 
 namespace longwire::shim {
 
+class ClientSession;
 struct Stream;
+struct Where;
 
 // See limits.h.
 struct CachedLimits {
@@ -38,6 +40,7 @@ struct Context {
   uint64_t table_index = 0;
   CUcontext handle = nullptr;
   int device = 0;
+  ClientSession* session = nullptr;  // of its device's server
   bool primary = false;
   // Of a green context: its device's primary context, which owns its memory, modules, events and
   // errors. Of any other: itself.
@@ -85,12 +88,20 @@ CUresult RequireOwner(Context** owner);
 // As RequireContext, and returns the context's own error: for calls that queue work.
 CUresult RequireHealthyContext(Context** context);
 
+// Where calls of the context go that belong to no stream; the second by its number, or a green
+// one's (0: of no context, to the first server).
+Where WhereOf(const Context* context);
+Where WhereOfNumber(uint32_t number);
+
 // The context's sticky error, or a late error that no call has returned yet (and this one does).
 CUresult TakeError(Context* context);
 
 // The context of a handle, green or not; nullptr if the handle is invalid. A null handle stands for
 // the current context.
 Context* FindContext(CUcontext handle);
+
+// All that are active, without green contexts, which are parts of these.
+std::vector<Context*> LiveContexts();
 
 // By the number on the wire, for errors that come back. Of a green context's number: its home.
 // nullptr if the context has ended.

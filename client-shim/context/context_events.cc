@@ -141,7 +141,7 @@ void PassGate(Context* context, Stream* stream, std::atomic<uint64_t>* passed) {
     calls::lwStreamWaitEvent wait;
     wait.event = gate.id;
     wait.version = gate.version;
-    TheSession().Submit({stream->context_number, stream, 0}, wait);
+    stream->session->Submit({stream->context_number, stream, 0}, wait);
   }
   // Only now: another thread's work in this stream must come behind the wait, too.
   passed->store(version, std::memory_order_release);

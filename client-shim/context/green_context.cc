@@ -39,7 +39,7 @@ CUresult CreateInWorker(Context* green, uint32_t number, CUdevResourceDesc descr
   create.home = green->home->number.load();
   create.descriptor = reinterpret_cast<uint64_t>(descriptor);
   create.flags = flags;
-  auto answer = TheSession().CallAndWait({create.home, nullptr, 0}, create);
+  auto answer = green->session->CallAndWait({create.home, nullptr, 0}, create);
   green->multiprocessors = answer.reply.multiprocessors;
   return answer.code;
 }
@@ -57,6 +57,7 @@ CUresult NewGreenContext(Context* home, CUdevResourceDesc descriptor, unsigned f
   }
   green->device = home->device;
   green->home = home;
+  green->session = home->session;
   uint32_t number = NewContextNumber(home);
   CUresult result = CreateInWorker(green, number, descriptor, flags);
   if (result != CUDA_SUCCESS) {
@@ -90,10 +91,10 @@ CUresult EndGreenContext(Context* green) {
   CloseContext(green);
   calls::lwContextDestroy destroy;
   destroy.context = number;
-  CUresult result = TheSession().CallAndWait({number, nullptr, 0}, destroy).code;
+  CUresult result = green->session->CallAndWait({number, nullptr, 0}, destroy).code;
   if (Stream* legacy = green->legacy.exchange(nullptr)) DestroyStream(legacy);
   ForgetContextNumber(number);
-  if (ClientSession::over() != CUDA_SUCCESS) return ClientSession::over();
+  if (green->session->ended() != CUDA_SUCCESS) return green->session->ended();
   return result == CUDA_SUCCESS ? waited : result;
 }
 

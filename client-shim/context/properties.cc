@@ -5,8 +5,9 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "client-shim/connect/several_servers.h"
 #include "client-shim/context/current_context.h"
-#include "client-shim/context/windows.h"
+#include "client-shim/session/session.h"
 #include "client-shim/support/never_destroyed.h"
 #include "wire/limits.h"
 
@@ -83,16 +84,19 @@ Device MakeDevice(int ordinal, const wire::DeviceDescription& description, bool 
 
 }  // namespace
 
-void InitializeDevices(const wire::OpenReply& reply, const std::vector<int>& visible) {
-  std::vector<wire::Window> used;
-  for (const wire::DeviceDescription& description : reply.devices) {
-    used.push_back(description.window);
+void AddDevice(ClientSession& session, int ordinal) {
+  const wire::OpenReply& reply = session.opened();
+  const bool knows_all = reply.driver_version >= DriverVersion();
+  Device device = MakeDevice(ordinal, reply.devices[ordinal], knows_all);
+  device.session = &session;
+  for (wire::DeviceAttribute& known : device.attributes) {
+    if (known.attribute == CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID) {
+      known.value = DomainAt(session.server(), known.value);
+    }
+    // Mirrors belong to one server.
+    if (!session.name().empty() && Offered(known.attribute)) known.value = 0;
   }
-  ReleaseUnused(used);
-  for (int ordinal : visible) {
-    Devices().push_back(
-        MakeDevice(ordinal, reply.devices[ordinal], reply.driver_version >= DriverVersion()));
-  }
+  Devices().push_back(std::move(device));
 }
 
 const Device* FindDevice(CUdevice device) {
@@ -101,10 +105,12 @@ const Device* FindDevice(CUdevice device) {
   return &devices[device];
 }
 
-int DeviceByServerOrdinal(int ordinal) {
+int DeviceByServerOrdinal(const ClientSession& session, int ordinal) {
   std::vector<Device>& devices = Devices();
   for (size_t i = 0; i < devices.size(); ++i) {
-    if (devices[i].server_ordinal == ordinal) return static_cast<int>(i);
+    if (devices[i].session == &session && devices[i].server_ordinal == ordinal) {
+      return static_cast<int>(i);
+    }
   }
   return -1;
 }

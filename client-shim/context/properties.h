@@ -11,20 +11,24 @@
 
 namespace longwire::shim {
 
+class ClientSession;
+
 struct Device {
-  int server_ordinal = 0;  // its number in the worker
+  ClientSession* session = nullptr;  // of its server
+  int server_ordinal = 0;            // its number in the worker
   const wire::DeviceDescription* description = nullptr;
   std::vector<wire::DeviceAttribute> attributes;  // by number; code CUDA_ERROR_INVALID_VALUE: none
 };
 
-// Makes those of the session's devices that `visible` lists the program's devices.
-void InitializeDevices(const wire::OpenReply& reply, const std::vector<int>& visible);
+// Makes the session's device the program's next one.
+void AddDevice(ClientSession& session, int ordinal);
 
 // nullptr if there is no such device.
 const Device* FindDevice(CUdevice device);
 
-// The program's number of the device that is `ordinal` for the worker; -1 if it is not visible.
-int DeviceByServerOrdinal(int ordinal);
+// The program's number of the device that is `ordinal` for the session's worker; -1 if it is not
+// visible.
+int DeviceByServerOrdinal(const ClientSession& session, int ordinal);
 
 // The device whose window holds the address, -1 if none.
 int DeviceOfAddress(uint64_t address);

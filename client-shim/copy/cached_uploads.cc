@@ -19,7 +19,7 @@ namespace {
 constexpr uint64_t kPieceBytes = uint64_t{64} << 20;
 
 CUresult UploadPiece(const Where& where, uint64_t destination, std::span<const std::byte> piece) {
-  ClientSession& session = TheSession();
+  ClientSession& session = *where.session;
   calls::lwCopyKept copy;
   copy.address = destination;
   ImageUpload upload(session, piece, session.counts().cached);
@@ -41,7 +41,7 @@ CUresult UploadCached(Stream* stream, uint64_t destination, std::span<const std:
   // Earlier work of the stream may read or write the destination.
   std::vector<StreamPoint> before = UnfinishedBefore(stream);
   CUresult result = WaitForWork(before);
-  const Where where = {stream->context->number.load(), nullptr, 0};
+  const Where where = WhereOf(stream->context);
   while (result == CUDA_SUCCESS && !bytes.empty()) {
     auto piece = bytes.first(std::min<size_t>(bytes.size(), kPieceBytes));
     result = UploadPiece(where, destination, piece);

@@ -9,6 +9,7 @@
 #include "client-shim/context/context.h"
 #include "client-shim/copy/array_shapes.h"
 #include "client-shim/copy/cached_uploads.h"
+#include "client-shim/copy/copies_across.h"
 #include "client-shim/copy/remap_copies.h"
 #include "client-shim/copy/speculative_uploads.h"
 #include "client-shim/copy/upload_choice.h"
@@ -96,18 +97,6 @@ calls::Place WirePlace(const CopySide& side, const Extent& extent) {
   return place;
 }
 
-HostPlace HostSide(const CopySide& side, const Extent& extent) {
-  HostPlace place;
-  place.base = reinterpret_cast<std::byte*>(side.address) + side.z * side.pitch * side.height +
-               side.y * side.pitch + side.x_bytes;
-  place.pitch = side.pitch;
-  place.slice_pitch = side.pitch * side.height;
-  place.width = extent.width;
-  place.rows = extent.rows;
-  place.slices = extent.slices;
-  return place;
-}
-
 // The bytes of the program's memory that a side covers. The side must have been resolved.
 struct HostBytes {
   uint64_t address = 0;
@@ -141,7 +130,7 @@ template <class Call>
 uint64_t SubmitWork(Stream* stream, const Where& where, const Call& call, size_t bound = 1024,
                     Sends sends = Sends::kNow) {
   DeviceWork work(stream, sends);
-  return TheSession().Submit(where, call, bound);
+  return where.session->Submit(where, call, bound);
 }
 
 // Work of the device alone: even the waiting forms return at once, unless the program can read what
@@ -198,7 +187,7 @@ CUresult CopyWithWorker(Stream* stream, const Where& where, calls::lwCopyPinned&
 // The worker pulls the bytes when the stream reaches the copy.
 CUresult PulledUpload(const Where& where, calls::lwCopyToDevice& copy, const HostPlace& source,
                       Stream* stream, uint64_t* position) {
-  ClientSession& session = TheSession();
+  ClientSession& session = *where.session;
   Capture* capture = stream->capture.load();
   copy.transfer = session.NewId();
   copy.pull = true;
@@ -213,7 +202,7 @@ CUresult PulledUpload(const Where& where, calls::lwCopyToDevice& copy, const Hos
 // The bytes are sent now, and again those that the program changes before the stream gets there.
 CUresult SpeculativeUpload(const Where& where, calls::lwCopyToDevice& copy, const HostPlace& source,
                            Stream* stream, uint64_t* position) {
-  copy.transfer = TheSession().NewId();
+  copy.transfer = where.session->NewId();
   copy.revisable = true;
   *position = SubmitWork(stream, where, copy);
   if (*position == ClientSession::kNoPosition) return ClientSession::NotQueued();
@@ -236,16 +225,16 @@ UploadFacts FactsOf(Stream* stream, const CopySide& source, const Extent& extent
     facts.reached_later = !facts.write_pending && !IsReachedAtOnce(stream);
   }
   facts.shared = !MustReadNow(facts) && IsWithWorker(stream, source, extent, range, pinned);
-  facts.fits_window = FitsUploadWindow(facts.bytes);
-  facts.fits_lanes = TheSession().lanes().Carries(facts.bytes);
-  facts.may_speculate = AsksToSpeculate(facts) && MaySpeculate(facts.bytes);
+  facts.fits_window = FitsUploadWindow(*stream->session, facts.bytes);
+  facts.fits_lanes = stream->session->lanes().Carries(facts.bytes);
+  facts.may_speculate = AsksToSpeculate(facts) && MaySpeculate(*stream->session, facts.bytes);
   return facts;
 }
 
 // The bytes are sent now.
 CUresult SentUpload(const Where& where, calls::lwCopyToDevice& copy, const HostPlace& source,
                     Stream* stream, UploadWay way, uint64_t* position) {
-  ClientSession& session = TheSession();
+  ClientSession& session = *where.session;
   std::vector<std::byte> packed;
   if (way == UploadWay::kInline) {
     copy.data = {source.base, copy.bytes};
@@ -336,7 +325,7 @@ CUresult Download(Stream* stream, const CopySide& destination, const CopySide& s
   if (IsWithWorker(stream, destination, extent, range, &pinned)) {
     return CopyWithWorker(stream, where, pinned, source, extent, range, waits);
   }
-  ClientSession& session = TheSession();
+  ClientSession& session = *where.session;
   HostPlace to = HostSide(destination, extent);
   calls::lwCopyToHost copy;
   copy.place = WirePlace(source, extent);
@@ -394,6 +383,18 @@ CUresult ResolveSides(const Extent& extent, CopySide* destination, CopySide* sou
 
 }  // namespace
 
+HostPlace HostSide(const CopySide& side, const Extent& extent) {
+  HostPlace place;
+  place.base = reinterpret_cast<std::byte*>(side.address) + side.z * side.pitch * side.height +
+               side.y * side.pitch + side.x_bytes;
+  place.pitch = side.pitch;
+  place.slice_pitch = side.pitch * side.height;
+  place.width = extent.width;
+  place.rows = extent.rows;
+  place.slices = extent.slices;
+  return place;
+}
+
 bool IsProgramMemory(uint64_t address) {
   if (uint64_t device_address = 0; FindMirror(address, &device_address)) return false;
   return IsKnownHost(address) || !IsDeviceAddress(address);
@@ -441,6 +442,9 @@ CUresult Copy(const CopySide& destination_side, const CopySide& source_side, con
     LONGWIRE_TRY(CheckReach(*side, stream, peers));
   }
   using Kind = CopySide::Kind;
+  if (IsAcross(stream, destination, source)) {
+    return CopyAcross(stream, destination, source, extent, waits, peers);
+  }
   if (source.kind == Kind::kHost && destination.kind == Kind::kHost) {
     return CopyInHost(stream, destination, source, extent);
   }

@@ -13,6 +13,9 @@ namespace longwire::shim {
 // Whether copies from there read this process's memory, and not its counterpart on the device.
 bool IsProgramMemory(uint64_t address);
 
+// The region of a resolved side in the program's memory.
+HostPlace HostSide(const CopySide& side, const Extent& extent);
+
 enum class Waits { kAsync, kSync };
 // When the program's memory is read. kInOrder: when the stream reaches the copy, if the memory is
 // pinned. kNow: before the call returns.

@@ -101,7 +101,8 @@ void Forget(const std::shared_ptr<RemapCopy>& remap) {
 bool MayDefer(const Stream* stream, const Where& where, const calls::lwCopyDevice& copy,
               RemapCopy* remap) {
   static const bool never = wire::IsSwitchedOff("remap");
-  if (never || where.flags != 0 || stream->context->captures.load() != 0 || AnyMirrors()) {
+  if (never || AreSeveral() || where.flags != 0 || stream->context->captures.load() != 0 ||
+      AnyMirrors()) {
     return false;
   }
   if (!IsGrowth(copy, remap) || !IsOwn(remap->source) || !IsOwn(remap->target)) return false;
@@ -111,7 +112,7 @@ bool MayDefer(const Stream* stream, const Where& where, const calls::lwCopyDevic
 }  // namespace
 
 bool DeferCopy(Stream* stream, const Where& where, const calls::lwCopyDevice& copy) {
-  ClientSession& session = TheSession();
+  ClientSession& session = *stream->session;
   uint64_t work = session.newest_work();
   auto remap = std::make_shared<RemapCopy>();
   if (!MayDefer(stream, where, copy, remap.get())) return false;
@@ -133,10 +134,10 @@ bool DeferCopy(Stream* stream, const Where& where, const calls::lwCopyDevice& co
 }
 
 bool FreeAfterCopy(uint64_t address, const Stream* stream) {
-  ClientSession& session = TheSession();
-  if (!session.has_deferred()) return false;
   std::shared_ptr<RemapCopy> remap = Newest();
   if (remap == nullptr) return false;
+  ClientSession& session = *remap->stream->session;
+  if (!session.has_deferred()) return false;
   bool from = remap->source.address == address, to = remap->target.address == address;
   if (!from && !to) return false;
   bool moves = from && (stream == nullptr || stream == remap->stream);

@@ -147,7 +147,7 @@ void Uploads::Drop(Which which) {
     if (!which(upload)) return false;
     mutex_.AssertHeld();
     bytes_ -= upload.sent.size();
-    if (upload.pulled) TheSession().transfers().DropUpload(upload.transfer);
+    if (upload.pulled) upload.point.stream->session->transfers().DropUpload(upload.transfer);
     usual_reads_ += (upload.reads - usual_reads_) / 8;
     Release(upload.point.stream);
     return true;
@@ -182,8 +182,9 @@ void Uploads::Compare(Upload& upload) {
     revised.transfer = upload.transfer;
     revised.offset = at;
     revised.data = sent;
-    TheSession().Submit({}, revised, revised.EncodedBytes());
-    TheSession().counts().uploaded.fetch_add(sent.size(), std::memory_order_relaxed);
+    upload.point.stream->session->Submit({}, revised, revised.EncodedBytes());
+    upload.point.stream->session->counts().uploaded.fetch_add(sent.size(),
+                                                              std::memory_order_relaxed);
   }
 }
 
@@ -205,16 +206,16 @@ void Uploads::PullInstead(const Stream* stream, uint64_t address, uint64_t bytes
     bool meant = upload.point.stream != stream && !upload.pulled && upload.Overlaps(address, bytes);
     if (!meant) continue;
     upload.pulled = true;
-    TheSession().transfers().OfferUpload(upload.transfer, upload.place, false);
+    upload.point.stream->session->transfers().OfferUpload(upload.transfer, upload.place, false);
     calls::lwCopyPull pull;
     pull.transfer = upload.transfer;
-    TheSession().Submit({}, pull);
+    upload.point.stream->session->Submit({}, pull);
     Retain(upload.point.stream);
     endings.emplace_back(upload.point, Ending{Ending::Kind::kUpload, upload.transfer});
   }
   lock.Unlock();  // an upload that has ended already is waited for
   for (const auto& [point, ending] : endings) {
-    TheSession().EndsWith(point.stream, point.position, ending);
+    point.stream->session->EndsWith(point.stream, point.position, ending);
     Release(point.stream);
   }
 }
@@ -245,10 +246,11 @@ void Uploads::Watch() {
 
 // Not where others can let streams proceed unnoticed: where programs share device memory, and where
 // a kernel reads flags in host memory that is shared with the server.
-bool MaySpeculate(uint64_t bytes) {
+bool MaySpeculate(ClientSession& session, uint64_t bytes) {
   static const bool off = wire::IsSwitchedOff("speculative-uploads") || IsLocal(ProcessOptions());
-  if (off || MemoryIsShared()) return false;
-  return bytes <= kBytesOfOneCopy && FitsUploadWindow(bytes) && TheUploads().HasRoom(bytes);
+  if (off || AreSeveral() || MemoryIsShared()) return false;
+  return bytes <= kBytesOfOneCopy && FitsUploadWindow(session, bytes) &&
+         TheUploads().HasRoom(bytes);
 }
 
 bool SendSpeculatively(Stream* stream, uint64_t position, uint64_t transfer,
@@ -256,7 +258,7 @@ bool SendSpeculatively(Stream* stream, uint64_t position, uint64_t transfer,
   Upload upload{{stream, position}, transfer, place, std::vector<std::byte>(place.bytes())};
   place.Gather(0, upload.sent);
   HostPlace sent = HostPlace::Linear(upload.sent.data(), upload.sent.size());
-  if (!SendBytes(TheSession(), transfer, UploadSource(sent))) return false;
+  if (!SendBytes(*stream->session, transfer, UploadSource(sent))) return false;
   Retain(stream);
   TheUploads().Add(std::move(upload));
   // Its completion is reported early: until then it is compared.

@@ -16,11 +16,12 @@
 
 namespace longwire::shim {
 
+class ClientSession;
 struct Stream;
 
 // Whether a copy of `bytes` bytes is made this way; otherwise the worker pulls them when the stream
 // gets there. Never with LONGWIRE_DISABLE=speculative-uploads.
-bool MaySpeculate(uint64_t bytes);
+bool MaySpeculate(ClientSession& session, uint64_t bytes);
 
 // Sends the bytes of a revisable copy, whose record is at `position` of the stream, and watches the
 // memory from now on. False when the session is over.

@@ -23,7 +23,7 @@ uint64_t Nanoseconds() {
 }
 
 // Of the trace: the first call's.
-uint64_t Start() {
+uint64_t TraceStart() {
   static const uint64_t start = Nanoseconds();
   return start;
 }
@@ -40,7 +40,8 @@ std::string CudaVersion(int version) {
 
 // Whether a call is refused because it is younger than the server's driver; says so.
 bool BlameDriver(CallId id) {
-  const int has = TheSession().opened().driver_version;
+  int has = DriverVersion();
+  for (ClientSession* session : Sessions()) has = std::min(has, session->opened().driver_version);
   if (has >= DriverVersion()) return false;
   const auto table = ProcTable();
   const auto entry = std::ranges::find_if(
@@ -63,7 +64,7 @@ std::atomic<uint32_t> Entry::succeeded[wire::kCallNumbers];
 void Entry::CheckSlowly() {
   if (calls_are_traced.load(std::memory_order_relaxed) &&
       (ProcessOptions().trace_calls || IsRecording())) {
-    Start();
+    TraceStart();
     ThisThread().call_began = Nanoseconds();
     ThisThread().work_sent = CallNote::kNone;
   }
@@ -109,7 +110,7 @@ void Entry::Trace(CUresult result) const {
     return Say("[%u] %s = %s", ThisThread().number, CallName(id_), name == nullptr ? "?" : name);
   }
   Say("[%u] %s = %s, at %.6f s for %.1f us", ThisThread().number, CallName(id_),
-      name == nullptr ? "?" : name, static_cast<double>(began - Start()) / 1e9,
+      name == nullptr ? "?" : name, static_cast<double>(began - TraceStart()) / 1e9,
       static_cast<double>(now - began) / 1e3);
 }
 

@@ -16,24 +16,25 @@ namespace longwire::shim {
 using ReplyBytes = std::vector<std::byte>;
 
 // The target of a forwarded call: the current context, if there is one, and a stream by its number
-// (0: none, kNoSuchStream: the handle was invalid). CUDA_ERROR_INVALID_HANDLE, or the context's
-// error.
-CUresult ForwardTo(uint64_t stream, Where* where);
+// (0: none, kNoSuchStream: the handle was invalid). What names a device (-1: nothing does) of
+// another server than the context's goes to that server, to no context. CUDA_ERROR_INVALID_HANDLE,
+// or the context's error.
+CUresult ForwardTo(uint64_t stream, Where* where, CUdevice device = -1);
 
 template <class Call>
-CUresult Submit(const Call& call, uint64_t stream) {
+CUresult Submit(const Call& call, uint64_t stream, CUdevice device = -1) {
   Where where;
-  LONGWIRE_TRY(ForwardTo(stream, &where));
-  uint64_t position = TheSession().Submit(where, call);
+  LONGWIRE_TRY(ForwardTo(stream, &where, device));
+  uint64_t position = where.session->Submit(where, call);
   return ClientSession::Queued(position);
 }
 
 template <class Call>
 CUresult CallAndWait(const Call& call, uint64_t stream, typename Call::Reply* reply,
-                     ReplyBytes* bytes) {
+                     ReplyBytes* bytes, CUdevice device = -1) {
   Where where;
-  LONGWIRE_TRY(ForwardTo(stream, &where));
-  auto answer = TheSession().CallAndWait(where, call);
+  LONGWIRE_TRY(ForwardTo(stream, &where, device));
+  auto answer = where.session->CallAndWait(where, call);
   if (answer.code != CUDA_SUCCESS) return answer.code;
   *bytes = std::move(answer.bytes);  // the reply's views point into it; a move keeps its address
   *reply = std::move(answer.reply);

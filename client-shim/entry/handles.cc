@@ -12,6 +12,16 @@
 
 namespace longwire::shim {
 
+namespace {
+
+// Of the server that a call without a stream goes to.
+const ClientSession& CurrentSession() {
+  const Context* context = FindContext(nullptr);
+  return context == nullptr ? TheSession() : *context->session;
+}
+
+}  // namespace
+
 uint64_t ToWire(CUstream handle) {
   Stream* stream = nullptr;
   return FindStream(handle, &stream) == CUDA_SUCCESS ? stream->id : kNoSuchStream;
@@ -34,7 +44,7 @@ uint64_t ToWire(CUgreenCtx handle) {
 
 uint64_t ToWire(CUfunction handle) {
   Function* function = FindFunction(handle);
-  return function == nullptr ? 0 : function->number;
+  return function == nullptr ? 0 : function->NumberAt(CurrentSession());
 }
 
 uint64_t ToWire(CUkernel handle) { return ToWire(reinterpret_cast<CUfunction>(handle)); }
@@ -58,23 +68,27 @@ int32_t ToWireDevice(CUdevice device) {
 }
 
 void FromWireDevice(int32_t session_device, CUdevice* device) {
-  *device = -1;
-  for (CUdevice seen = 0; FindDevice(seen) != nullptr; ++seen) {
-    if (FindDevice(seen)->server_ordinal == session_device) *device = seen;
-  }
+  *device = DeviceByServerOrdinal(CurrentSession(), session_device);
 }
 
-CUresult ForwardTo(uint64_t stream, Where* where) {
-  *where = {};
+CUresult ForwardTo(uint64_t stream, Where* where, CUdevice device) {
+  *where = {0, nullptr, 0, &TheSession()};
   if (stream == kNoSuchStream) return CUDA_ERROR_INVALID_HANDLE;
   if (ClientSession::over() != CUDA_SUCCESS) return ClientSession::over();
   if (!ThisThread().contexts.empty()) {
     Context* context = nullptr;
     LONGWIRE_TRY(RequireHealthyContext(&context));
-    where->context = context->number.load();
+    *where = WhereOf(context);
+  }
+  const Device* named = FindDevice(device);
+  if (named != nullptr && named->session != where->session) {
+    *where = {0, nullptr, 0, named->session};
   }
   if (stream == 0) return CUDA_SUCCESS;
-  Stream* found = TheSession().FindStreamById(stream);
+  Stream* found = nullptr;
+  for (ClientSession* session : Sessions()) {
+    if (found == nullptr) found = session->FindStreamById(stream);
+  }
   return found == nullptr ? CUDA_ERROR_INVALID_HANDLE : OpenWhere(found, where);
 }
 

@@ -31,7 +31,8 @@ constexpr uint64_t kExecSpace = static_cast<uint64_t>(HandleKind::kGraphExec) <<
 
 // What an executable's launches do to the program.
 struct ExecFacts {
-  bool writes_program = false;  // its memory, or its functions run
+  ClientSession* session = nullptr;  // of the server that has it
+  bool writes_program = false;       // its memory, or its functions run
   calls::GraphEvents events;
   calls::GraphMemory memory;
   bool frees_at_launch = false;
@@ -53,9 +54,9 @@ uint64_t Value(Handle handle) {
   return reinterpret_cast<uint64_t>(handle);
 }
 
-uint32_t CurrentNumber() {
+Where CurrentWhere() {
   Context* context = nullptr;
-  return RequireContext(&context) == CUDA_SUCCESS ? context->number.load() : 0;
+  return RequireContext(&context) == CUDA_SUCCESS ? WhereOf(context) : WhereOfNumber(0);
 }
 
 }  // namespace
@@ -86,7 +87,8 @@ uint64_t GraphExecId(CUgraphExec exec) {
 void DestroyGraphInWorker(uint64_t id) {
   calls::lwGraphDestroy destroy;
   destroy.graph = id;
-  TheSession().Submit({CurrentNumber(), nullptr, 0}, destroy);
+  const Where where = CurrentWhere();
+  where.session->Submit(where, destroy);
 }
 
 CUresult InstantiateGraph(CUgraph graph, uint64_t flags, CUgraphExec* exec,
@@ -97,9 +99,9 @@ CUresult InstantiateGraph(CUgraph graph, uint64_t flags, CUgraphExec* exec,
   LONGWIRE_TRY(RequireHealthyContext(&context));
   calls::lwGraphInstantiate instantiate;
   instantiate.graph = id;
-  instantiate.exec = TheSession().NewId();
+  instantiate.exec = context->session->NewId();
   instantiate.flags = flags;
-  auto answer = TheSession().CallAndWait({context->number.load(), nullptr, 0}, instantiate);
+  auto answer = context->session->CallAndWait(WhereOf(context), instantiate);
   if (answer.code != CUDA_SUCCESS) return answer.code;
   if (told != nullptr) {
     told->result_out = static_cast<CUgraphInstantiateResult>(answer.reply.result);
@@ -109,7 +111,8 @@ CUresult InstantiateGraph(CUgraph graph, uint64_t flags, CUgraphExec* exec,
   uint64_t handle = kExecSpace + instantiate.exec * 16;
   Graphs& tables = TheGraphs();
   base::MutexLock lock(tables.mutex);
-  tables.execs[handle] = {answer.reply.writes_program, answer.reply.events, answer.reply.memory,
+  tables.execs[handle] = {context->session, answer.reply.writes_program, answer.reply.events,
+                          answer.reply.memory,
                           (flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0};
   *exec = reinterpret_cast<CUgraphExec>(handle);
   return CUDA_SUCCESS;
@@ -120,7 +123,8 @@ CUresult UpdateGraphExec(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResul
   update.exec = GraphExecId(exec);
   update.graph = GraphId(graph);
   if (update.exec == 0 || update.graph == 0) return CUDA_ERROR_INVALID_VALUE;
-  auto answer = TheSession().CallAndWait({CurrentNumber(), nullptr, 0}, update);
+  const Where where = CurrentWhere();
+  auto answer = where.session->CallAndWait(where, update);
   if (answer.code != CUDA_SUCCESS) return answer.code;
   info->result = static_cast<CUgraphExecUpdateResult>(answer.reply.result);
   FromWire(answer.reply.error_node, &info->errorNode);
@@ -140,7 +144,7 @@ ExecFacts FactsOf(CUgraphExec exec) {
   Graphs& tables = TheGraphs();
   base::MutexLock lock(tables.mutex);
   auto found = tables.execs.find(Value(exec));
-  return found == tables.execs.end() ? ExecFacts{true, {}, {}, false} : found->second;
+  return found == tables.execs.end() ? ExecFacts{nullptr, true, {}, {}, false} : found->second;
 }
 
 }  // namespace
@@ -152,27 +156,30 @@ CUresult LaunchGraph(CUgraphExec exec, Stream* stream) {
   LONGWIRE_TRY(RefuseWhileCapturing(stream));
   LONGWIRE_TRY(OpenWhere(stream, &where));
   ExecFacts facts = FactsOf(exec);
+  if (facts.session != nullptr && facts.session != where.session) {
+    return RefuseIfSeveral("a graph's launch in a stream of another server");
+  }
   LONGWIRE_TRY(TakeGraphMemory(facts.memory, facts.frees_at_launch));
   const bool writes = where.flags == 0 && facts.writes_program;
   if (writes) {
     PullInstead(stream, 0, kAnywhere);
-    TheSession().transfers().BeginGraphWrites();
+    where.session->transfers().BeginGraphWrites();
   }
-  const bool reads = where.flags == 0 && TheSession().transfers().GraphsCanRead();
-  if (reads) TheSession().transfers().BeginGraphReads();
+  const bool reads = where.flags == 0 && where.session->transfers().GraphsCanRead();
+  if (reads) where.session->transfers().BeginGraphReads();
   calls::lwGraphLaunch launch;
   launch.exec = id;
   DeviceWork work(stream);
   uint64_t position = 0;
   if (facts.events.record.empty() && facts.events.wait.empty()) {
-    position = TheSession().Submit(where, launch);
+    position = where.session->Submit(where, launch);
   } else {
     LaunchedEvents events(facts.events, &launch);
-    position = TheSession().Submit(where, launch, launch.EncodedBytes());
+    position = where.session->Submit(where, launch, launch.EncodedBytes());
     events.Recorded(stream, position);
   }
-  if (writes) TheSession().EndsWith(stream, position, {Ending::Kind::kGraphWrites});
-  if (reads) TheSession().EndsWith(stream, position, {Ending::Kind::kGraphReads});
+  if (writes) where.session->EndsWith(stream, position, {Ending::Kind::kGraphWrites});
+  if (reads) where.session->EndsWith(stream, position, {Ending::Kind::kGraphReads});
   if (position == ClientSession::kNoPosition) return ClientSession::NotQueued();
   if (facts.writes_program) NoteHostWrite(stream, position, 0, kAnywhere);
   return CUDA_SUCCESS;
@@ -184,7 +191,8 @@ CUresult SetChildInExec(CUgraphExec exec, CUgraphNode node, CUgraph child) {
   set.node = ToWire(node);
   set.child = GraphId(child);
   if (set.exec == 0 || set.node == 0 || set.child == 0) return CUDA_ERROR_INVALID_VALUE;
-  auto answer = TheSession().CallAndWait({CurrentNumber(), nullptr, 0}, set);
+  const Where where = CurrentWhere();
+  auto answer = where.session->CallAndWait(where, set);
   if (answer.code != CUDA_SUCCESS) return answer.code;
   Graphs& tables = TheGraphs();
   base::MutexLock lock(tables.mutex);
@@ -206,7 +214,8 @@ CUresult DestroyGraphExec(CUgraphExec exec) {
   if (id == 0) return CUDA_ERROR_INVALID_VALUE;
   calls::lwGraphExecDestroy destroy;
   destroy.exec = id;
-  TheSession().Submit({CurrentNumber(), nullptr, 0}, destroy);
+  const Where where = CurrentWhere();
+  where.session->Submit(where, destroy);
   Graphs& tables = TheGraphs();
   base::MutexLock lock(tables.mutex);
   tables.execs.erase(Value(exec));

@@ -35,9 +35,9 @@ uint64_t GraphExecId(CUgraphExec exec);
 // Assigns transfers to the sides of a copy node that are in the program's memory. They last until
 // the worker reports that no graph uses them any more. `told`: the parameters that the program gets
 // when it reads the node.
-void OfferNodeCopy(NodeCopy* node, const CUDA_MEMCPY3D& told);
+void OfferNodeCopy(ClientSession& session, NodeCopy* node, const CUDA_MEMCPY3D& told);
 // Reverts OfferNodeCopy, if the node could not be created.
-void TakeBackNodeCopy(const NodeCopy& node);
+void TakeBackNodeCopy(ClientSession& session, const NodeCopy& node);
 // The parameters that the program gets when it reads the node.
 CUDA_MEMCPY3D ToldOf(const calls::MemcpyNode& copy);
 

@@ -1,4 +1,5 @@
 // What nodes of graphs refer to in this process: memory, by transfers, and functions, by tickets.
+#include <algorithm>
 #include <unordered_map>
 
 #include "base/lock_ranks.h"
@@ -24,9 +25,12 @@ NodeCopies& TheNodeCopies() {
 
 // A side of a captured copy, of which only the memory is known.
 bool FindHostPlace(uint64_t transfer, bool written, HostPlace* place) {
-  Transfers& transfers = TheSession().transfers();
-  return transfer != 0 && (written ? transfers.FindDownload(transfer, place)
-                                   : transfers.FindUpload(transfer, place));
+  if (transfer == 0) return false;
+  return std::ranges::any_of(Sessions(), [&](ClientSession* session) {
+    Transfers& transfers = session->transfers();
+    return written ? transfers.FindDownload(transfer, place)
+                   : transfers.FindUpload(transfer, place);
+  });
 }
 
 void TellSource(const calls::MemcpyNode& node, CUDA_MEMCPY3D* copy) {
@@ -71,8 +75,7 @@ void TellDestination(const calls::MemcpyNode& node, CUDA_MEMCPY3D* copy) {
 
 }  // namespace
 
-void OfferNodeCopy(NodeCopy* node, const CUDA_MEMCPY3D& told) {
-  ClientSession& session = TheSession();
+void OfferNodeCopy(ClientSession& session, NodeCopy* node, const CUDA_MEMCPY3D& told) {
   if (node->from_program) {
     node->copy.read = session.NewId();
     session.transfers().OfferUpload(node->copy.read, node->source, true);
@@ -88,9 +91,9 @@ void OfferNodeCopy(NodeCopy* node, const CUDA_MEMCPY3D& told) {
   copies.by_transfer[key] = told;
 }
 
-void TakeBackNodeCopy(const NodeCopy& node) {
-  ForgetGraphPart(TheSession(), node.copy.read, 0);
-  ForgetGraphPart(TheSession(), node.copy.write, 0);
+void TakeBackNodeCopy(ClientSession& session, const NodeCopy& node) {
+  ForgetGraphPart(session, node.copy.read, 0);
+  ForgetGraphPart(session, node.copy.write, 0);
 }
 
 CUDA_MEMCPY3D ToldOf(const calls::MemcpyNode& node) {

@@ -68,12 +68,13 @@ bool CanBeCaptured(const Pool* pool, const Stream* stream) {
 }
 
 CUresult AllocateInGraph(const Where& where, Stream* stream, uint64_t bytes, uint64_t* address) {
+  LONGWIRE_TRY(RefuseIfSeveral("memory of a graph"));
   calls::lwAllocAsync call;
   call.bytes = bytes;
-  auto answer = TheSession().CallAndWait(where, call);
+  auto answer = where.session->CallAndWait(where, call);
   LONGWIRE_TRY(answer.code);
   if (!NotePlaced(answer.reply.address, bytes)) {
-    return TheSession().Distrust("allocated in the program's memory");
+    return where.session->Distrust("allocated in the program's memory");
   }
   *address = answer.reply.address;
   AddGraphMemory(*address, bytes, stream->context);
@@ -350,7 +351,8 @@ CUresult AllocateInStream(Pool* pool, uint64_t bytes, CUstream handle, uint64_t*
 // True if the buffer is the source of a deferred copy and its memory was moved to the target.
 bool FreeMoved(uint64_t address, CUstream handle) {
   Stream* stream = nullptr;
-  if (!TheSession().has_deferred() || ResolveForWait(handle, &stream) != CUDA_SUCCESS) return false;
+  const bool deferred = std::ranges::any_of(Sessions(), &ClientSession::has_deferred);
+  if (!deferred || ResolveForWait(handle, &stream) != CUDA_SUCCESS) return false;
   if (stream->capture.load() != nullptr || IsUnsafeCallForbidden()) return false;
   if (!FreeAfterCopy(address, stream)) return false;
   Unaccount(address);
@@ -390,7 +392,7 @@ CUresult FreeInStream(uint64_t address, CUstream handle) {
     if (where.flags == 0 && !FreeGraphMemory(address)) return CUDA_ERROR_INVALID_VALUE;
     calls::lwFreeAsync call;
     call.address = address;
-    uint64_t position = TheSession().Submit(where, call);
+    uint64_t position = where.session->Submit(where, call);
     return ClientSession::Queued(position);
   }
   std::vector<StreamPoint> before = UnfinishedBefore(stream);

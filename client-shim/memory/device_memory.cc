@@ -26,9 +26,9 @@ std::vector<DeviceMemory*>& All() {
 constexpr size_t kMaxLeasedChunks = wire::kMaxRecordBytes / sizeof(uint64_t) / 8 * 7;
 
 // In pieces no larger than the server's largest chunk.
-std::vector<uint64_t> InPieces(const std::vector<uint64_t>& bytes) {
-  uint64_t largest = std::max(TheSession().opened().largest_chunk, base::kDeviceGranularityBytes);
-  if (TheSession().opened().largest_chunk == 0) return bytes;
+std::vector<uint64_t> InPieces(const std::vector<uint64_t>& bytes, uint64_t largest_chunk) {
+  uint64_t largest = std::max(largest_chunk, base::kDeviceGranularityBytes);
+  if (largest_chunk == 0) return bytes;
   std::vector<uint64_t> pieces;
   for (uint64_t rest : bytes) {
     for (; rest > largest; rest -= largest) pieces.push_back(largest);
@@ -41,9 +41,10 @@ Stream* StreamOf(const mempool::Mark& mark) { return static_cast<Stream*>(mark.s
 
 }  // namespace
 
-DeviceMemory::DeviceMemory(int server_ordinal, const wire::DeviceDescription& description,
-                           uint64_t granularity)
-    : server_ordinal_(server_ordinal),
+DeviceMemory::DeviceMemory(ClientSession& session, int server_ordinal,
+                           const wire::DeviceDescription& description, uint64_t granularity)
+    : session_(session),
+      server_ordinal_(server_ordinal),
       pool_(*this, {description.window.base, description.window.bytes}, granularity) {
   for (const wire::LeasedChunk& leased : description.leased) {
     FirstLease first{0, {leased.chunk, leased.bytes}};
@@ -53,13 +54,13 @@ DeviceMemory::DeviceMemory(int server_ordinal, const wire::DeviceDescription& de
 }
 
 int DeviceMemory::Lease(const std::vector<uint64_t>& wanted, std::vector<mempool::Chunk>* chunks) {
-  std::vector<uint64_t> bytes = InPieces(wanted);
+  std::vector<uint64_t> bytes = InPieces(wanted, session_.opened().largest_chunk);
   // No device has as much memory as the chunks that a record cannot name.
   if (bytes.size() > kMaxLeasedChunks) return CUDA_ERROR_OUT_OF_MEMORY;
   calls::lwLease lease;
   lease.device = server_ordinal_;
   lease.bytes = bytes;
-  auto answer = TheSession().CallAndWait({}, lease, lease.EncodedBytes());
+  auto answer = session_.CallAndWait({}, lease, lease.EncodedBytes());
   LONGWIRE_TRY(answer.code);
   if (answer.reply.chunk.size() != bytes.size()) return CUDA_ERROR_OUT_OF_MEMORY;
   for (size_t i = 0; i < bytes.size(); ++i) chunks->push_back({answer.reply.chunk[i], bytes[i]});
@@ -70,8 +71,8 @@ void DeviceMemory::Return(const std::vector<mempool::Chunk>& chunks) {
   calls::lwReturnChunks give_back;
   for (const mempool::Chunk& chunk : chunks) give_back.chunk.push_back(chunk.id);
   begun_.fetch_add(1);
-  TheSession().CallThen({0, nullptr, wire::kWantsReply}, give_back,
-                        [this](CUresult, std::span<const std::byte>) { CountDone(); });
+  session_.CallThen({0, nullptr, wire::kWantsReply}, give_back,
+                    [this](CUresult, std::span<const std::byte>) { CountDone(); });
 }
 
 int DeviceMemory::Map(uint64_t address, const std::vector<mempool::Chunk>& chunks) {
@@ -83,10 +84,9 @@ int DeviceMemory::Map(uint64_t address, const std::vector<mempool::Chunk>& chunk
     map.chunk.push_back(chunk.id);
     bytes += chunk.bytes;
   }
-  ClientSession& session = TheSession();
-  uint64_t position = session.Submit({}, map, map.EncodedBytes());
+  uint64_t position = session_.Submit({}, map, map.EncodedBytes());
   if (position == ClientSession::kNoPosition) return ClientSession::NotQueued();
-  for (int accessor : accessors_) SubmitAccess(address, bytes, accessor, true);
+  for (int accessor : accessors_) SubmitAccess(session_, address, bytes, accessor, true);
   return CUDA_SUCCESS;
 }
 
@@ -95,14 +95,14 @@ void DeviceMemory::Unmap(const mempool::Range& range) {
   unmap.address = range.address;
   unmap.bytes = range.bytes;
   begun_.fetch_add(1);
-  TheSession().CallThen({0, nullptr, wire::kWantsReply}, unmap,
-                        [this, range](CUresult code, std::span<const std::byte>) {
-                          if (code == CUDA_SUCCESS) {
-                            base::MutexLock lock(unmapped_mutex_);
-                            unmapped_.push_back(range);
-                          }
-                          CountDone();
-                        });
+  session_.CallThen({0, nullptr, wire::kWantsReply}, unmap,
+                    [this, range](CUresult code, std::span<const std::byte>) {
+                      if (code == CUDA_SUCCESS) {
+                        base::MutexLock lock(unmapped_mutex_);
+                        unmapped_.push_back(range);
+                      }
+                      CountDone();
+                    });
 }
 
 int DeviceMemory::Remap(const mempool::Range& unmap, const std::vector<mempool::Chunk>& chunks,
@@ -113,13 +113,13 @@ int DeviceMemory::Remap(const mempool::Range& unmap, const std::vector<mempool::
   remap.unmap = unmap.bytes;
   remap.moved = moved;
   for (const mempool::Chunk& chunk : chunks) remap.chunk.push_back(chunk.id);
-  uint64_t position = TheSession().SubmitInstead(moving_key_, remap, remap.EncodedBytes());
+  uint64_t position = session_.SubmitInstead(moving_key_, remap, remap.EncodedBytes());
   return position == ClientSession::kNoPosition ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
 }
 
 void DeviceMemory::CountDone() {
   done_.fetch_add(1);
-  TheSession().WakeWaiters();
+  session_.WakeWaiters();
 }
 
 std::vector<mempool::Range> DeviceMemory::TakeUnmapped() {
@@ -153,7 +153,7 @@ void DeviceMemory::SetPeerAccess(int server_device, bool access) {
   std::erase(accessors_, server_device);
   if (access) accessors_.push_back(server_device);
   for (const mempool::Range& range : pool_.Mapped()) {
-    SubmitAccess(range.address, range.bytes, server_device, access);
+    SubmitAccess(session_, range.address, range.bytes, server_device, access);
   }
 }
 
@@ -171,7 +171,7 @@ void DeviceMemory::WaitForWork() {
 void DeviceMemory::WaitForDevice() {
   uint64_t begun = begun_.load();
   mutex_.Unlock();
-  static_cast<void>(TheSession().WaitUntil([&] { return done_.load() >= begun; }));
+  static_cast<void>(session_.WaitUntil([&] { return done_.load() >= begun; }));
   mutex_.Lock();
 }
 
@@ -186,7 +186,7 @@ CUresult DeviceMemory::Answered(FunctionRef<int()> ask) {
     } else {
       WaitForDevice();
     }
-    if (ClientSession::over() != CUDA_SUCCESS) return ClientSession::over();
+    if (session_.ended() != CUDA_SUCCESS) return session_.ended();
   }
 }
 
@@ -199,7 +199,7 @@ CUresult DeviceMemory::Allocate(Context* context, uint64_t bytes, uint64_t* addr
     if (code != mempool::kDone) return code;
     base::MutexLock live_lock(live_mutex_);
     live_[*address] = {
-        *address, bytes, next_id_++, context->number.load(), context, TheSession().newest_work()};
+        *address, bytes, next_id_++, context->number.load(), context, session_.newest_work()};
     TraceAllocation(server_ordinal_, *address, bytes);
     return mempool::kDone;
   });
@@ -341,7 +341,7 @@ CUresult DeviceMemory::LeaseChunks(uint64_t bytes, std::vector<uint64_t>* chunks
 void DeviceMemory::ReturnChunks(const std::vector<uint64_t>& chunks) {
   calls::lwReturnChunks give_back;
   give_back.chunk = chunks;
-  TheSession().Submit({}, give_back, give_back.EncodedBytes());
+  session_.Submit({}, give_back, give_back.EncodedBytes());
 }
 
 uint64_t DeviceMemory::GiveBackFree(uint64_t bytes) {
@@ -364,21 +364,24 @@ uint64_t DeviceMemory::FreeInChunks(uint64_t watch, bool* watched) {
 
 void DeviceMemory::Changed() {
   if (watch_.load(std::memory_order_relaxed) == 0) return;
-  if (uint64_t request = watch_.exchange(0)) ReportFree(server_ordinal_, request);
+  if (uint64_t request = watch_.exchange(0)) ReportFree(session_, server_ordinal_, request);
 }
 
-void SubmitAccess(uint64_t address, uint64_t bytes, int server_device, bool access) {
+void SubmitAccess(ClientSession& session, uint64_t address, uint64_t bytes, int server_device,
+                  bool access) {
   calls::lwSetAccess set;
   set.address = address;
   set.bytes = bytes;
   set.device = server_device;
   set.access = access;
-  TheSession().Submit({}, set);
+  session.Submit({}, set);
 }
 
-void CreateDeviceMemory(int server_ordinal, const wire::DeviceDescription& description,
-                        uint64_t granularity) {
-  All().push_back(new DeviceMemory(server_ordinal, description, granularity));
+void CreateDeviceMemory(ClientSession& session, int server_ordinal) {
+  const wire::OpenReply& opened = session.opened();
+  const wire::DeviceDescription& description = opened.devices[server_ordinal];
+  const uint64_t granularity = opened.allocation_granularity;
+  All().push_back(new DeviceMemory(session, server_ordinal, description, granularity));
 }
 
 DeviceMemory* MemoryOf(int device) {

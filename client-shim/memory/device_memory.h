@@ -33,8 +33,8 @@ struct Allocation {
 
 class DeviceMemory : private mempool::Device {
  public:
-  DeviceMemory(int server_ordinal, const wire::DeviceDescription& description,
-               uint64_t granularity);
+  DeviceMemory(ClientSession& session, int server_ordinal,
+               const wire::DeviceDescription& description, uint64_t granularity);
 
   // With `stream`, memory that was freed in that stream may be used again at once.
   CUresult Allocate(Context* context, uint64_t bytes, uint64_t* address, Stream* stream = nullptr);
@@ -72,6 +72,7 @@ class DeviceMemory : private mempool::Device {
   // The bytes that GiveBackFree could give back. If `watch` is not 0 and no free waits for work, a
   // later change is reported under this number, once; *watched is true then.
   uint64_t FreeInChunks(uint64_t watch = 0, bool* watched = nullptr);
+  ClientSession& session() const { return session_; }
   int server_ordinal() const { return server_ordinal_; }
 
  private:
@@ -107,6 +108,7 @@ class DeviceMemory : private mempool::Device {
   // nullptr if it was freed, even if another one has its address since.
   Allocation* StillLive(const Allocation& allocation) LONGWIRE_REQUIRES(live_mutex_);
 
+  ClientSession& session_;
   const int server_ordinal_;
   base::Mutex mutex_;  // held while memory is leased, which waits for the server
   mempool::Pool pool_ LONGWIRE_GUARDED_BY(mutex_);
@@ -130,11 +132,11 @@ class DeviceMemory : private mempool::Device {
 };
 
 // Grants or revokes a device's access to mapped chunks.
-void SubmitAccess(uint64_t address, uint64_t bytes, int server_device, bool access);
+void SubmitAccess(ClientSession& session, uint64_t address, uint64_t bytes, int server_device,
+                  bool access);
 
 // At start, in the order of the visible devices.
-void CreateDeviceMemory(int server_ordinal, const wire::DeviceDescription& description,
-                        uint64_t granularity);
+void CreateDeviceMemory(ClientSession& session, int server_ordinal);
 DeviceMemory* MemoryOf(int device);
 // The allocation that contains the address, on any device.
 bool FindAllocation(uint64_t address, Allocation* allocation);

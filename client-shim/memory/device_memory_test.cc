@@ -35,7 +35,7 @@ class DeviceMemoryTest : public testing::WithContext {
     wire::DeviceDescription description;
     window_ = description.window = FakeSession::NewWindow();
     description.leased = std::move(leased);
-    return new DeviceMemory(0, description, kGranularity);
+    return new DeviceMemory(TheSession(), 0, description, kGranularity);
   }
   uint64_t Allocate(uint64_t bytes, Stream* stream = nullptr) {
     uint64_t address = 0;

@@ -54,7 +54,7 @@ CUresult MapBorrowed(const SharedToken& token, Mapped* mapped) {
   map.device = FindDevice(mapped->memory.device)->server_ordinal;
   map.address = mapped->address;
   map.chunk = mapped->memory.chunks;
-  TheSession().Submit({}, map, map.EncodedBytes());
+  FindDevice(mapped->memory.device)->session->Submit({}, map, map.EncodedBytes());
   mapped->accessors = LetPeersReach(mapped->memory.device, mapped->address, mapped->memory.bytes);
   return CUDA_SUCCESS;
 }
@@ -64,7 +64,9 @@ CUresult UnmapBorrowed(const Mapped& mapped) {
   unmap.address = mapped.address;
   unmap.bytes = mapped.memory.bytes;
   // The addresses may be used again right away: the worker must have unmapped them by then.
-  LONGWIRE_TRY(TheSession().CallAndWait({0, nullptr, wire::kWantsReply}, unmap).code);
+  LONGWIRE_TRY(FindDevice(mapped.memory.device)
+                   ->session->CallAndWait({0, nullptr, wire::kWantsReply}, unmap)
+                   .code);
   DeviceMemory* memory = MemoryOf(mapped.memory.device);
   memory->ReturnChunks(mapped.memory.chunks);
   memory->GiveAddresses(mapped.address, mapped.memory.bytes);

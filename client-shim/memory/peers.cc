@@ -87,9 +87,17 @@ void DropPeers(Context* context) {
   for (auto [accessor, owner] : pairs) {
     calls::cuCtxDisablePeerAccess disable;
     disable.peerContext = owner->number.load();
-    TheSession().CallAndWait({accessor->number.load(), nullptr, 0}, disable);
+    accessor->session->CallAndWait({accessor->number.load(), nullptr, 0}, disable);
     RemovePeer(accessor, owner);
   }
+}
+
+CUresult CanAccessPeer(int* can, int accessor, int owner) {
+  const Device *one = FindDevice(accessor), *other = FindDevice(owner);
+  *can = 0;
+  if (one == nullptr || other == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+  if (one->session != other->session) return CUDA_SUCCESS;
+  return forward::cuDeviceCanAccessPeer(can, accessor, owner);
 }
 
 std::vector<int> LetPeersReach(int owner, uint64_t address, uint64_t bytes) {
@@ -97,8 +105,9 @@ std::vector<int> LetPeersReach(int owner, uint64_t address, uint64_t bytes) {
   for (int device = 0; FindDevice(device) != nullptr; ++device) {
     int can = 0;
     if (device == owner) continue;
-    if (forward::cuDeviceCanAccessPeer(&can, device, owner) != CUDA_SUCCESS || can == 0) continue;
-    SubmitAccess(address, bytes, FindDevice(device)->server_ordinal, true);
+    if (CanAccessPeer(&can, device, owner) != CUDA_SUCCESS || can == 0) continue;
+    const Device* found = FindDevice(device);
+    SubmitAccess(*found->session, address, bytes, found->server_ordinal, true);
     accessors.push_back(device);
   }
   return accessors;

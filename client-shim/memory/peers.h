@@ -21,6 +21,9 @@ void DropPeers(Context* context);
 // Returns these devices, the owner first.
 std::vector<int> LetPeersReach(int owner, uint64_t address, uint64_t bytes);
 
+// As cuDeviceCanAccessPeer. Never between devices of different servers.
+CUresult CanAccessPeer(int* can, int accessor, int owner);
+
 // Whether `accessor` can access the allocations of `owner`; both are devices.
 bool IsPeer(int accessor, int owner);
 

@@ -34,10 +34,12 @@ bool AnyIn(const Ranges& ranges, uint64_t address, uint64_t bytes) {
 }
 
 bool InWindows(uint64_t address, uint64_t bytes) {
-  const auto& devices = TheSession().opened().devices;
-  return std::any_of(devices.begin(), devices.end(), [&](const auto& device) {
+  const auto overlaps = [&](const wire::DeviceDescription& device) {
     const wire::Window& window = device.window;
     return address < window.base + window.bytes && window.base < address + bytes;
+  };
+  return std::ranges::any_of(Sessions(), [&](const ClientSession* session) {
+    return std::ranges::any_of(session->opened().devices, overlaps);
   });
 }
 

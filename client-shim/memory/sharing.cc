@@ -59,32 +59,47 @@ bool AreChunks(const calls::lwBorrow::Reply& lent) {
 
 bool MemoryIsShared() { return memory_is_shared.load(std::memory_order_acquire); }
 
-CUresult ShareChunks(const std::vector<uint64_t>& chunks, SharedToken* token) {
+CUresult ShareChunks(ClientSession& session, const std::vector<uint64_t>& chunks,
+                     SharedToken* token) {
   LONGWIRE_TRY(BeginSharing());
   calls::lwShare share;
   share.chunk = chunks;
-  auto answer = TheSession().CallAndWait({}, share, share.EncodedBytes());
+  auto answer = session.CallAndWait({}, share, share.EncodedBytes());
   LONGWIRE_TRY(answer.code);
   if (answer.reply.token.size() != token->size()) return CUDA_ERROR_UNKNOWN;
   *token = {answer.reply.token[0], answer.reply.token[1]};
   return CUDA_SUCCESS;
 }
 
-CUresult BorrowChunks(const SharedToken& token, BorrowedChunks* borrowed) {
-  LONGWIRE_TRY(BeginSharing());
+namespace {
+
+CUresult BorrowFrom(ClientSession& session, const SharedToken& token, BorrowedChunks* borrowed) {
   calls::lwBorrow borrow;
   borrow.token.assign(token.begin(), token.end());
-  auto answer = TheSession().CallAndWait({}, borrow);
+  auto answer = session.CallAndWait({}, borrow);
   LONGWIRE_TRY(answer.code);
-  if (!AreChunks(answer.reply)) return TheSession().Distrust("lent memory of an impossible size");
+  if (!AreChunks(answer.reply)) return session.Distrust("lent memory of an impossible size");
   borrowed->chunks.assign(answer.reply.chunk.begin(), answer.reply.chunk.end());
   for (uint64_t bytes : answer.reply.bytes) borrowed->bytes += bytes;
-  borrowed->device = DeviceByServerOrdinal(answer.reply.device);
+  borrowed->device = DeviceByServerOrdinal(session, answer.reply.device);
   if (borrowed->device >= 0) return CUDA_SUCCESS;
   calls::lwReturnChunks give_back;  // CUDA_VISIBLE_DEVICES hides the device
   give_back.chunk = borrowed->chunks;
-  TheSession().Submit({}, give_back, give_back.EncodedBytes());
+  session.Submit({}, give_back, give_back.EncodedBytes());
   return CUDA_ERROR_INVALID_DEVICE;
+}
+
+}  // namespace
+
+// A token is known to the server whose memory it stands for, and to no other.
+CUresult BorrowChunks(const SharedToken& token, BorrowedChunks* borrowed) {
+  LONGWIRE_TRY(BeginSharing());
+  CUresult result = CUDA_ERROR_INVALID_VALUE;
+  for (ClientSession* session : Sessions()) {
+    result = BorrowFrom(*session, token, borrowed);
+    if (result != CUDA_ERROR_INVALID_VALUE) break;
+  }
+  return result;
 }
 
 uint64_t OwnNumber() {
@@ -113,12 +128,12 @@ CUresult ShareAllocation(uint64_t address, SharedPiece* piece) {
   Allocation allocation;
   std::vector<uint64_t> chunks;
   uint64_t start = 0;
-  if (!FindAllocation(address, &allocation) ||
-      !MemoryOf(DeviceOfAddress(address))->ChunksUnder(allocation, &chunks, &start)) {
+  DeviceMemory* memory = MemoryOf(DeviceOfAddress(address));
+  if (!FindAllocation(address, &allocation) || !memory->ChunksUnder(allocation, &chunks, &start)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  MemoryOf(DeviceOfAddress(address))->MarkShared(allocation.address);
-  CUresult result = ShareChunks(chunks, &piece->token);
+  memory->MarkShared(allocation.address);
+  CUresult result = ShareChunks(memory->session(), chunks, &piece->token);
   piece->offset = allocation.address - start;
   piece->bytes = allocation.bytes;
   piece->process = OwnNumber();

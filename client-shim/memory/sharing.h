@@ -11,13 +11,16 @@
 
 namespace longwire::shim {
 
+class ClientSession;
+
 using SharedToken = std::array<uint64_t, 2>;
 
 // Whether this program shared memory with another one or borrowed some. The other program may read
 // and write such memory at any time.
 bool MemoryIsShared();
 
-CUresult ShareChunks(const std::vector<uint64_t>& chunks, SharedToken* token);
+CUresult ShareChunks(ClientSession& session, const std::vector<uint64_t>& chunks,
+                     SharedToken* token);
 
 struct BorrowedChunks {
   int device = 0;  // as the program counts

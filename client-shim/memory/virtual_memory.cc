@@ -16,6 +16,7 @@
 #include "client-shim/context/properties.h"
 #include "client-shim/memory/device_memory.h"
 #include "client-shim/memory/device_ranges.h"
+#include "client-shim/memory/peers.h"
 #include "client-shim/memory/sharing.h"
 #include "client-shim/session/session.h"
 #include "client-shim/support/holding.h"
@@ -139,7 +140,7 @@ CUresult CheckPeers(std::set<int> owners, int device) {
   owners.erase(device);
   for (int owner : owners) {
     int can = 0;
-    LONGWIRE_TRY(forward::cuDeviceCanAccessPeer(&can, device, owner));
+    LONGWIRE_TRY(CanAccessPeer(&can, device, owner));
     if (can == 0) return CUDA_ERROR_INVALID_DEVICE;
   }
   return CUDA_SUCCESS;
@@ -242,7 +243,7 @@ CUresult ExportPhysical(uint64_t handle, int* descriptor) {
     physical->exports += 1;  // keeps the chunks until the server has answered
   }
   SharedToken token{};
-  CUresult result = ShareChunks(physical->chunks, &token);
+  CUresult result = ShareChunks(*FindDevice(physical->device)->session, physical->chunks, &token);
   {
     base::MutexLock lock(mappings.mutex);
     physical->exports -= 1;
@@ -321,6 +322,10 @@ CUresult MapPhysical(uint64_t address, uint64_t bytes, uint64_t handle) {
   std::shared_ptr<Physical> physical;
   LONGWIRE_TRY(CheckMapping(mappings, lock, address, bytes, handle, &physical));
   lock.Unlock();
+  int window = DeviceOfAddress(address);
+  if (window >= 0 && FindDevice(window)->session != FindDevice(physical->device)->session) {
+    return RefuseIfSeveral("memory of one server at an address reserved for another");
+  }
   Context* context = PrimaryContext(physical->device);
   LONGWIRE_TRY(ActivatePrimary(context));
   lock.Lock();
@@ -329,7 +334,7 @@ CUresult MapPhysical(uint64_t address, uint64_t bytes, uint64_t handle) {
   map.device = FindDevice(physical->device)->server_ordinal;
   map.address = address;
   map.chunk = physical->chunks;
-  TheSession().Submit({}, map, map.EncodedBytes());
+  context->session->Submit({}, map, map.EncodedBytes());
   physical->maps += 1;
   mappings.mapped[address] = {bytes, physical, {physical->device}};
   AddForeignRange(address, bytes, context);
@@ -344,9 +349,11 @@ CUresult UnmapAddresses(uint64_t address, uint64_t bytes) {
   std::vector<uint64_t> starts;
   if (!WholeMappings(mappings, address, bytes, &starts)) return CUDA_ERROR_INVALID_VALUE;
   std::vector<calls::lwUnmap> unmaps(starts.size());
+  std::vector<ClientSession*> sessions(starts.size());
   for (size_t i = 0; i < starts.size(); ++i) {
     Mapping& mapping = mappings.mapped.at(starts[i]);
     mapping.leaving = true;
+    sessions[i] = FindDevice(mapping.physical->device)->session;
     unmaps[i].address = starts[i];
     unmaps[i].bytes = mapping.bytes;
   }
@@ -355,7 +362,7 @@ CUresult UnmapAddresses(uint64_t address, uint64_t bytes) {
     if (result == CUDA_SUCCESS) {
       lock.Unlock();
       // The addresses may be mapped anew right away: the worker must have unmapped them by then.
-      result = TheSession().CallAndWait({0, nullptr, wire::kWantsReply}, unmaps[i]).code;
+      result = sessions[i]->CallAndWait({0, nullptr, wire::kWantsReply}, unmaps[i]).code;
       lock.Lock();
     }
     if (result == CUDA_SUCCESS) {
@@ -396,8 +403,9 @@ CUresult SetAccess(uint64_t address, uint64_t bytes, const CUmemAccessDesc* want
       Mapping& mapping = mappings.mapped[start];
       bool changed =
           access ? mapping.accessors.insert(device).second : mapping.accessors.erase(device) != 0;
-      int server_device = FindDevice(device)->server_ordinal;
-      if (changed) SubmitAccess(start, mapping.bytes, server_device, access);
+      const Device* found = FindDevice(device);
+      if (changed)
+        SubmitAccess(*found->session, start, mapping.bytes, found->server_ordinal, access);
     }
   }
   return CUDA_SUCCESS;

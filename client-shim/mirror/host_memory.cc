@@ -61,7 +61,7 @@ uint64_t Remove(uint64_t address, Wanted wanted) {
 
 // Frees what was allocated at the address. No work may use it any more.
 void GiveBack(uint64_t address, uint64_t bytes) {
-  TheSession().transfers().DropUploadsOf(address, bytes);
+  for (ClientSession* session : Sessions()) session->transfers().DropUploadsOf(address, bytes);
   ForgetUploadsOf(address, bytes);
   bool exposed = false;
   if (FindShared(address, &exposed)) {
@@ -192,7 +192,7 @@ CUresult UnregisterHost(void* address) {
   uint64_t bytes = Remove(start, [](const HostRange& found) { return found.registered; });
   if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   CUresult result = SynchronizeContext(context);
-  TheSession().transfers().DropUploadsOf(start, bytes);
+  for (ClientSession* session : Sessions()) session->transfers().DropUploadsOf(start, bytes);
   ForgetUploadsOf(start, bytes);
   HideRegistered(start);
   return result;

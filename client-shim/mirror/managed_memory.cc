@@ -118,6 +118,7 @@ CUresult AllocateManaged(uint64_t bytes, unsigned flags, uint64_t* address) {
 }
 
 CUresult AllocateManagedIn(Context* context, uint64_t bytes, uint64_t* address) {
+  LONGWIRE_TRY(RefuseIfSeveral("managed memory"));
   LONGWIRE_TRY(TakeShared(context, bytes, SharedUse::kManaged, address));
   ManagedRanges& ranges = TheRanges();
   base::MutexLock lock(ranges.mutex);
@@ -136,7 +137,7 @@ CUresult FreeManaged(uint64_t address) {
     Erase(ranges, found);
   }
   CUresult result = AwaitWork(UnfinishedWorkOfAll());
-  TheSession().FlushText();
+  FlushAllText();
   if (result == CUDA_SUCCESS) result = ReturnDeviceWrites();
   GiveShared(address);
   return result;
@@ -150,7 +151,7 @@ void FreeIdleManaged(uint64_t address, uint64_t id) {
     if (found == ranges.by_address.end() || found->second.shown.id != id) return;
     Erase(ranges, found);
   }
-  TheSession().FlushText();
+  FlushAllText();
   // Other allocations share the block. It fails only if the session has ended.
   (void)ReturnDeviceWrites();
   GiveShared(address);
@@ -174,12 +175,12 @@ CUresult AddManagedVariable(Context* context, uint64_t address, uint64_t bytes, 
     auto known = ranges.by_address.find(address);
     if (known != ranges.by_address.end()) {
       bool same = known->second.shown.variable && known->second.shown.bytes == bytes;
-      return same ? CUDA_SUCCESS : TheSession().Distrust(kElsewhere);
+      return same ? CUDA_SUCCESS : context->session->Distrust(kElsewhere);
     }
   }
   if (address < kLowest || bytes == 0 || bytes > kLargestVariable ||
       address > base::kMaxMemoryBytes * 2 - bytes) {
-    return TheSession().Distrust(kElsewhere);
+    return context->session->Distrust(kElsewhere);
   }
   if (!MapPages(ranges, address, bytes)) {
     Say("a managed variable lies at %#llx on the server, where this program has something else; "

@@ -68,7 +68,7 @@ void ReportConflict(const Mirror& mirror, uint64_t offset) {
 void Apply(Mirror& mirror, std::span<const std::byte> delta, bool sent_meanwhile) {
   std::vector<wire::DeltaRun> runs;
   if (wire::ReadDelta(delta, mirror.reserved, &runs) != wire::WireResult::kOk) {
-    TheSession().Distrust("sent changes of memory that cannot be read");
+    mirror.channel->stream->session->Distrust("sent changes of memory that cannot be read");
     return;
   }
   auto* memory = reinterpret_cast<std::byte*>(mirror.range.address);
@@ -119,7 +119,7 @@ std::vector<StreamPoint> AskForChanges(Mirrors& mirrors) LONGWIRE_REQUIRES(mirro
     pull.bytes = mirror->range.bytes;
     pull.ticket = 0;
     mirrors.AwaitChanges(pull.bytes);
-    TheSession().Submit(mirror->channel->where(), pull);
+    mirror->channel->stream->session->Submit(mirror->channel->where(), pull);
   }
   std::vector<StreamPoint> points;
   for (auto& [number, channel] : mirrors.channels) {
@@ -166,7 +166,7 @@ const Channel* ChannelBeside(const Mirrors& mirrors, const Stream* stream)
 template <class Call>
 bool SubmitAt(StreamPoint* point, const Call& call) {
   Where where{point->stream->context_number, point->stream, 0};
-  uint64_t position = TheSession().SubmitBehind(where, call, point->position);
+  uint64_t position = point->stream->session->SubmitBehind(where, call, point->position);
   if (position == ClientSession::kNoPosition) return false;
   point->position = position;
   return true;
@@ -204,7 +204,7 @@ void AwaitedWrites::Ask(std::span<StreamPoint> points) {
     calls::lwMirrorPull pull;
     pull.mirror = mirror->id;
     pull.bytes = mirror->range.bytes;
-    pull.ticket = TheSession().NewId();
+    pull.ticket = awaited->stream->session->NewId();
     mirrors.AwaitChanges(pull.bytes);
     asked = asked && SubmitAt(awaited, pull);
     tickets_.push_back(pull.ticket);

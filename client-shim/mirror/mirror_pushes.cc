@@ -56,8 +56,8 @@ bool Push(Mirrors& mirrors, Mirror& mirror) LONGWIRE_REQUIRES(mirrors.mutex) {
     push.mirror = mirror.id;
     push.delta = delta;
     if (form == wire::PageForm::kChecked) mirrors.AwaitConflict();
-    TheSession().Submit(mirror.channel->where(), push, push.EncodedBytes());
-    TheSession().counts().uploaded.fetch_add(delta.size(), std::memory_order_relaxed);
+    stream->session->Submit(mirror.channel->where(), push, push.EncodedBytes());
+    stream->session->counts().uploaded.fetch_add(delta.size(), std::memory_order_relaxed);
     any = true;
   }
   mirrors.compared += memory.size();
@@ -70,7 +70,7 @@ void Pass(Channel& channel) {
   pass.event = channel.event;
   pass.version = ++channel.version;
   channel.promised = false;
-  TheSession().Submit({channel.stream->context_number, nullptr, 0}, pass);
+  channel.stream->session->Submit({channel.stream->context_number, nullptr, 0}, pass);
 }
 
 void Compare(Mirrors& mirrors) LONGWIRE_REQUIRES(mirrors.mutex) {
@@ -97,7 +97,7 @@ void Await(const Channel& channel, uint64_t version, Stream* stream) {
   wait.event = channel.event;
   wait.version = version;
   wait.flags = 0;
-  TheSession().Submit({stream->context_number, stream, 0}, wait);
+  stream->session->Submit({stream->context_number, stream, 0}, wait);
 }
 
 // Lets the stream's later work wait for what was sent.
@@ -162,7 +162,7 @@ void RecordSent(Mirrors& mirrors, Channel& channel) {
   record.version = channel.sent_version = ++channel.version;
   record.flags = 0;
   channel.promised = false;
-  channel.position = TheSession().Submit(channel.where(), record);
+  channel.position = channel.stream->session->Submit(channel.where(), record);
   channel.sent = ++mirrors.sent;
 }
 

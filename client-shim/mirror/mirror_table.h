@@ -27,7 +27,7 @@ struct Channel {
   uint64_t position = 0, sent = 0, sent_version = 0;
   bool promised = false;  // queued work waits for the next version of the event
 
-  Where where() const { return {stream->context_number, stream, 0}; }
+  Where where() const { return {stream->context_number, stream, 0, stream->session}; }
 };
 
 struct Mirror {

@@ -51,11 +51,11 @@ CUresult ChannelOf(Mirrors& mirrors, Context* context, std::shared_ptr<Channel>*
   LONGWIRE_TRY(NewStream(context, StreamKind::kNonBlocking, 0, 0, &made->stream));
   Retain(made->stream);
   made->stream->internal = true;
-  made->event = TheSession().NewId();
+  made->event = context->session->NewId();
   calls::lwEventCreate create;
   create.event = made->event;
   create.flags = CU_EVENT_DISABLE_TIMING;
-  TheSession().Submit({made->stream->context_number, nullptr, 0}, create);
+  context->session->Submit({made->stream->context_number, nullptr, 0}, create);
   mirrors.channels[made->stream->context_number] = made;
   *found = std::move(made);
   return CUDA_SUCCESS;
@@ -67,7 +67,7 @@ void StartOnDevice(Mirrors& mirrors, const Mirror& mirror, MirrorStart start)
   add.mirror = mirror.id;
   add.address = mirror.range.device_address;
   add.bytes = mirror.reserved;
-  TheSession().Submit(mirror.channel->where(), add);
+  mirror.channel->stream->session->Submit(mirror.channel->where(), add);
   if (start == MirrorStart::kFromDevice) {
     mirrors.handed.store(true);
     return;
@@ -78,7 +78,7 @@ void StartOnDevice(Mirrors& mirrors, const Mirror& mirror, MirrorStart start)
   zero.element_bytes = 1;
   zero.value = 0;
   zero.rows = 1;
-  TheSession().Submit(mirror.channel->where(), zero);
+  mirror.channel->stream->session->Submit(mirror.channel->where(), zero);
   RecordSent(mirrors, *mirror.channel);
 }
 
@@ -94,7 +94,7 @@ CUresult AddMirror(Context* context, const MirrorRange& range, MirrorStart start
     void* shadow = mmap(nullptr, range.bytes, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (shadow == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
-    mirror->id = TheSession().NewId();
+    mirror->id = context->session->NewId();
     mirror->range = range;
     mirror->reserved = range.bytes;
     if (range.used != 0) mirror->range.bytes = std::min(range.used, range.bytes);
@@ -119,7 +119,7 @@ void RemoveMirror(Mirror* mirror) {
     KeepPromise(mirrors);
     calls::lwMirrorRemove remove;
     remove.mirror = mirror->id;
-    TheSession().Submit(mirror->channel->where(), remove);
+    mirror->channel->stream->session->Submit(mirror->channel->where(), remove);
     Retain(mirror->channel->stream);
     points.push_back({mirror->channel->stream, mirror->channel->stream->last.load()});
     munmap(mirror->shadow, mirror->reserved);

@@ -375,7 +375,7 @@ CUresult MapSharedChunks(Context* context, uint64_t address, uint64_t bytes,
   map.device = FindDevice(owner)->server_ordinal;
   map.address = address;
   map.chunk = *chunks;
-  TheSession().Submit({}, map, map.EncodedBytes());
+  context->session->Submit({}, map, map.EncodedBytes());
   *accessors = LetPeersReach(owner, address, bytes);
   return CUDA_SUCCESS;
 }
@@ -386,7 +386,7 @@ void UnmapSharedChunks(int device, uint64_t address, uint64_t bytes,
   unmap.address = address;
   unmap.bytes = bytes;
   // Waits: the addresses are free only once the worker has unmapped them.
-  TheSession().CallAndWait({0, nullptr, wire::kWantsReply}, unmap);
+  FindDevice(device)->session->CallAndWait({0, nullptr, wire::kWantsReply}, unmap);
   MemoryOf(device)->ReturnChunks(chunks);
 }
 

@@ -37,7 +37,7 @@ bool ClientSession::DeferRecord(DeferredCall deferred, uint64_t work) {
   deferred.thread = ThisThread().number;
   base::MutexLock lock(log_mutex_);
   Stream* other = PutDeferred();
-  bool defers = newest_work_.load() == work && over() == CUDA_SUCCESS;
+  bool defers = newest_work_.load() == work && ended() == CUDA_SUCCESS;
   if (defers) {
     deferred_ = std::move(deferred);
     has_deferred_.store(true, std::memory_order_release);

@@ -125,7 +125,7 @@ bool Lanes::Send(uint64_t transfer, const UploadSource& source) {
   job.source = &source;
   job.total = source.bytes();
   job.in_slots = slots_.Open(job.total);
-  uint64_t chunk = LargestPiece(ProcessOptions().lane_chunk_bytes);
+  uint64_t chunk = LargestPiece(session_, ProcessOptions().lane_chunk_bytes);
   if (job.in_slots) chunk = std::min<uint64_t>(chunk, wire::kSlotBytes);
   job.piece = wire::LanePiece(job.total, static_cast<uint32_t>(lanes_.size()), chunk);
   uint64_t pieces = (job.total + job.piece - 1) / job.piece;
@@ -191,7 +191,7 @@ bool Lanes::Put(const Job& job, Piece piece) {
   count_of.fetch_add(piece.bytes, std::memory_order_relaxed);
   uint32_t count = static_cast<uint32_t>(lanes_.size());
   uint32_t first = turn_.fetch_add(1, std::memory_order_relaxed);
-  for (uint32_t i = 0; session_.over() == CUDA_SUCCESS; ++i) {
+  for (uint32_t i = 0; session_.ended() == CUDA_SUCCESS; ++i) {
     Lane& lane = *lanes_[(first + i) % count];
     if (PutInto(lane, job, piece, i >= count)) return true;
     if (lane.up_memory.closed()) return false;

@@ -7,6 +7,7 @@
 #include "client-shim/entry/error_log.h"
 #include "client-shim/graph/graph.h"
 #include "client-shim/mirror/mirrors.h"
+#include "client-shim/session/fault_note.h"
 #include "client-shim/session/lanes.h"
 #include "client-shim/session/reclaim.h"
 #include "client-shim/session/session.h"
@@ -66,12 +67,12 @@ bool ClientSession::WaitUntil(FunctionRef<bool()> done, wire::Deadline deadline)
   base::AssertNoRankedLockHeld();
   base::MutexLock lock(state_mutex_);
   bool finished = done();
-  if (finished || over() != CUDA_SUCCESS) return finished;
+  if (finished || ended() != CUDA_SUCCESS) return finished;
   counts_.waits.fetch_add(1, std::memory_order_relaxed);
   ++waiters_;
   ++waits_begun_;
   bool endless = deadline == wire::Deadline::max();
-  while (!(finished = done()) && over() == CUDA_SUCCESS && (endless || Clock::now() < deadline)) {
+  while (!(finished = done()) && ended() == CUDA_SUCCESS && (endless || Clock::now() < deadline)) {
     if (!pump_taken_) {
       pump_taken_ = true;
       lock.Unlock();
@@ -116,7 +117,7 @@ void ClientSession::ReadWithoutWaiting() {
   base::AssertNoRankedLockHeld();
   if (!state_mutex_.TryLock()) return;
   base::MutexLock lock(state_mutex_, base::AdoptLock());
-  if (pump_taken_ || over() != CUDA_SUCCESS) return;
+  if (pump_taken_ || ended() != CUDA_SUCCESS) return;
   pump_taken_ = true;
   lock.Unlock();
   Pump(std::chrono::nanoseconds(0), Clock::now());
@@ -131,7 +132,7 @@ void ClientSession::ReceiverLoop() {
   wire::RingConsumer bytes(down_memory_);
   base::MutexLock lock(state_mutex_);
   auto pause = kReceiverPause;
-  while (over() == CUDA_SUCCESS) {
+  while (ended() == CUDA_SUCCESS) {
     if (waiters_ > 0 || pump_taken_) {
       uint64_t begun = waits_begun_;
       receiver_sleeps_ = pause > kReceiverPauseLimit;
@@ -229,7 +230,7 @@ void ClientSession::Pump(std::chrono::nanoseconds spin, wire::Deadline deadline)
     poked_at_ = down_.released();
     up_memory_.PokeConsumer();  // a relay sends the acknowledgement on
   }
-  if (closed && over() == CUDA_SUCCESS) EndAsTheServerSays();
+  if (closed && ended() == CUDA_SUCCESS) EndAsTheServerSays();
 }
 
 // What stands behind such a record says that a copy has finished: it waits for the copy's bytes,
@@ -393,6 +394,7 @@ bool ClientSession::OnError(const wire::DownHeader& header, wire::Reader& reader
   if (reader.View(reader.remaining(), &rest) != wire::WireResult::kOk) return false;
   std::string text(reinterpret_cast<const char*>(rest.data()), rest.size());
   if ((header.flags & wire::kSessionOver) != 0) {
+    NoteFault(header.code, text);
     End(static_cast<CUresult>(header.code == 0 ? CUDA_ERROR_LAUNCH_FAILED : header.code), text);
     return true;
   }
@@ -404,6 +406,7 @@ bool ClientSession::OnError(const wire::DownHeader& header, wire::Reader& reader
   Context* context = ContextByNumber(number);
   if (context == nullptr || header.code == 0) return true;
   bool sticky = (header.flags & wire::kSticky) != 0;
+  if (sticky) NoteFault(header.code, text);
   if (sticky) FlushErrorText();  // a failed assert's text, before the error becomes visible
   {
     base::MutexLock state(state_mutex_);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "client-shim/context/properties.h"
 #include "client-shim/memory/device_memory.h"
 #include "client-shim/support/never_destroyed.h"
 #include "client-shim/support/work_thread.h"
@@ -14,31 +15,28 @@ namespace {
 struct Reclaiming {
   // The allocator's lock may be held by the very thread that reads the request.
   WorkThread thread{"longwire-memory"};
-  std::map<int, uint64_t> free_before;  // by device, at the last request for unused memory
+  // By session and device, at the last request for unused memory.
+  std::map<std::pair<ClientSession*, int>, uint64_t> free_before;
 };
 Reclaiming& TheReclaiming() {
   static NeverDestroyed<Reclaiming> reclaiming;
   return *reclaiming;
 }
 
-DeviceMemory* MemoryOfServerDevice(int server_device) {
-  DeviceMemory* memory = MemoryOf(0);
-  for (int device = 1; memory != nullptr && memory->server_ordinal() != server_device; ++device) {
-    memory = MemoryOf(device);
-  }
-  return memory;
+DeviceMemory* MemoryOfServerDevice(const ClientSession& session, int server_device) {
+  return MemoryOf(DeviceByServerOrdinal(session, server_device));
 }
 
 void Reclaim(ClientSession& session, const wire::ReclaimRequest& request) {
   calls::lwReclaimed answer;
   answer.device = request.device;
   answer.request = request.request;
-  DeviceMemory* memory = MemoryOfServerDevice(request.device);
+  DeviceMemory* memory = MemoryOfServerDevice(session, request.device);
   if (memory != nullptr) {
     uint64_t free = memory->FreeInChunks();
     uint64_t spare = free;
     if (request.unused != 0) {
-      uint64_t& before = TheReclaiming().free_before[request.device];
+      uint64_t& before = TheReclaiming().free_before[{&session, request.device}];
       spare = std::min(spare, before);
       before = free;
     }
@@ -60,11 +58,11 @@ bool OnReclaim(ClientSession& session, const wire::ReclaimRequest& request) {
   return TheReclaiming().thread.Post([&session, request] { Reclaim(session, request); });
 }
 
-void ReportFree(int server_device, uint64_t request) {
+void ReportFree(ClientSession& session, int server_device, uint64_t request) {
   wire::ReclaimRequest report{};
   report.request = request;
   report.device = server_device;
-  static_cast<void>(TheReclaiming().thread.Post([report] { Reclaim(TheSession(), report); }));
+  static_cast<void>(TheReclaiming().thread.Post([&session, report] { Reclaim(session, report); }));
 }
 
 }  // namespace longwire::shim

@@ -11,6 +11,6 @@ namespace longwire::shim {
 bool OnReclaim(ClientSession& session, const wire::ReclaimRequest& request);
 
 // Another thread reports how much a device's memory has free, which the server asked for.
-void ReportFree(int server_device, uint64_t request);
+void ReportFree(ClientSession& session, int server_device, uint64_t request);
 
 }  // namespace longwire::shim

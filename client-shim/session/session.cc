@@ -7,7 +7,9 @@
 #include <cstdio>
 
 #include "client-shim/connect/options.h"
+#include "client-shim/entry/error_log.h"
 #include "client-shim/session/process_state.h"
+#include "client-shim/support/never_destroyed.h"
 #include "client-shim/support/threads.h"
 #include "client-shim/tracing/recorder.h"
 #include "longwire/calls.h"
@@ -22,7 +24,10 @@ using Clock = std::chrono::steady_clock;
 constexpr uint64_t kMeasuredTrips = 16;
 constexpr uint32_t kMeasuresTrips = 14;
 
-ClientSession* the_session = nullptr;  // written once
+std::vector<ClientSession*>& TheSessions() {  // written before cuInit returns
+  static NeverDestroyed<std::vector<ClientSession*>> sessions;
+  return *sessions;
+}
 
 }  // namespace
 
@@ -34,7 +39,9 @@ ClientSession::ClientSession(SessionParts parts)
       spin_(wire::AllowedCores()),
       socket_(std::move(parts.socket)),
       renewal_(std::move(parts.renewal)),
-      opened_(std::move(parts.reply)) {}
+      opened_(std::move(parts.reply)),
+      server_(parts.server),
+      name_(std::move(parts.name)) {}
 
 bool ClientSession::Start() {
   bool started = StartThread(
@@ -50,7 +57,7 @@ bool ClientSession::Start() {
 uint64_t ClientSession::Put(const Header& of, size_t bound, Encode encode, PendingReply* reply) {
   constexpr size_t kHeader = sizeof(wire::RecordHeader);
   const Where& where = of.where;
-  while (over() == CUDA_SUCCESS) {
+  while (ended() == CUDA_SUCCESS) {
     bound = std::min(bound, wire::kMaxRecordBytes - kHeader);
     size_t room = wire::AlignRecord(kHeader + bound);
     std::byte* to = up_.Reserve(room);
@@ -159,7 +166,7 @@ CUresult ClientSession::AskAndWait(const Where& where, uint16_t call, size_t bou
   if (!done) {
     base::MutexLock state(state_mutex_);
     replies_.erase(position);
-    return over();
+    return ended();
   }
   if (trips % kMeasuredTrips == 0 && opened_.protocol >= kMeasuresTrips) {
     std::chrono::nanoseconds took = Clock::now() - began;
@@ -172,7 +179,7 @@ CUresult ClientSession::BadReply() { return Distrust("sent an answer that cannot
 
 CUresult ClientSession::Distrust(const std::string& what) {
   End(CUDA_ERROR_LAUNCH_FAILED, "the session ends, because the server " + what);
-  return over();
+  return ended();
 }
 
 void ClientSession::AddStream(Stream* stream) {
@@ -201,9 +208,15 @@ void ClientSession::End(CUresult code, const std::string& sentence) {
   int none = 0;
   if (code == CUDA_SUCCESS) code = CUDA_ERROR_LAUNCH_FAILED;  // an end is never a success
   transfers_.EndUploads();                                    // before any call tells the program
-  if (!session_over.compare_exchange_strong(none, code)) return;
-  special_calls.fetch_add(1);  // for good: every call looks
-  Say("%s", sentence.c_str());
+  if (!ended_.compare_exchange_strong(none, code)) return;
+  any_ended_.store(true);
+  const bool last = std::ranges::all_of(
+      Sessions(), [](const ClientSession* one) { return one->ended() != CUDA_SUCCESS; });
+  if (last) {
+    session_over.store(code);
+    special_calls.fetch_add(1);  // for good: every call looks
+  }
+  Say("%s%s%s", name_.c_str(), name_.empty() ? "" : ": ", sentence.c_str());
   down_.memory().Close(0);
   up_memory_.Close(0);
   std::vector<PendingReply*> orphans;
@@ -218,7 +231,7 @@ void ClientSession::End(CUresult code, const std::string& sentence) {
     reply->then(code, {});
     delete reply;
   }
-  if (at_end_ != nullptr) at_end_();
+  if (at_end_ != nullptr) at_end_(*this, code, last);
   state_changed_.NotifyAll();
   receiver_wake_.NotifyAll();
 }
@@ -258,8 +271,24 @@ void ClientSession::FlushErrorText() {
   }
 }
 
-ClientSession& TheSession() { return *the_session; }
+std::span<ClientSession* const> Sessions() { return TheSessions(); }
 
-void AdoptSession(ClientSession* session) { the_session = session; }
+ClientSession& TheSession() { return *TheSessions().front(); }
+
+void AdoptSession(ClientSession* session) {
+  TheSessions().push_back(session);
+  are_several = TheSessions().size() > 1;
+}
+
+CUresult RefuseIfSeveral(const char* what) {
+  if (!AreSeveral()) return CUDA_SUCCESS;
+  LogError(std::string(what) + " is not possible in a program with devices of several servers: " +
+           "see docs/several-hosts.md for what is");
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+void FlushAllText() {
+  for (ClientSession* session : Sessions()) session->FlushText();
+}
 
 }  // namespace longwire::shim

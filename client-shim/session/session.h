@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -44,8 +45,8 @@
 
 namespace longwire::shim {
 
-// The code with which this process's session ended; 0 while it lives. Waits end when it is set, and
-// afterwards only calls that need no session return success (entry.h).
+// The code with which this process's sessions ended; 0 while one lives. Waits end when it is set,
+// and afterwards only calls that need no session return success (entry.h).
 inline std::atomic<int> session_over{0};
 
 // Called with the stream before a record of work is appended, if something has to be sent before it
@@ -57,11 +58,14 @@ inline void CallBeforeWork(const Stream* stream) {
   if (call != nullptr) call(stream);
 }
 
-// The fields of a record's header besides the call.
+class ClientSession;
+
+// The fields of a record's header besides the call, and the server that the record goes to.
 struct Where {
   uint32_t context = 0;
   Stream* stream = nullptr;
-  uint16_t flags = 0;  // wire::RecordFlags
+  uint16_t flags = 0;                // wire::RecordFlags
+  ClientSession* session = nullptr;  // for who passes a Where on; a session does not look at it
 };
 
 // A reply, and the bytes into which its views point.
@@ -86,6 +90,8 @@ struct SessionParts {
   SocketWatch::Renewal renewal;  // of the socket
   wire::Descriptor segment;  // for pinned memory (pinned_segment.h), if reply.segment_bytes says so
   wire::OpenReply reply;
+  int server = 0;    // its place among the program's servers
+  std::string name;  // of the server, where there are several; else empty
 };
 
 // Counts of uploads that are offered by their digest (image_upload.h).
@@ -217,7 +223,7 @@ class ClientSession {
   void ForgetStream(Stream* stream) LONGWIRE_EXCLUDES(state_mutex_);
 
   // Whether the client has given out the number: only these come down.
-  bool HasGiven(uint64_t id) const { return id < next_id_.load(std::memory_order_acquire); }
+  static bool HasGiven(uint64_t id) { return id < next_id_.load(std::memory_order_acquire); }
   // Ends the session: the server has sent what no server may send. `what` goes on "the server …".
   CUresult Distrust(const std::string& what);
 
@@ -226,33 +232,45 @@ class ClientSession {
   Lanes& lanes() { return *lanes_; }
   // Called before the session starts; they outlive the session.
   void SetLanes(Lanes* lanes) { lanes_ = lanes; }
-  uint64_t NewId() { return next_id_.fetch_add(1, std::memory_order_relaxed); }
+  static uint64_t NewId() { return next_id_.fetch_add(1, std::memory_order_relaxed); }
 
-  // CUDA_SUCCESS while the session lives; then the error that every call returns.
+  // CUDA_SUCCESS while this session lives; then the error of all that needs it.
+  CUresult ended() const { return static_cast<CUresult>(ended_.load(std::memory_order_acquire)); }
+  // CUDA_SUCCESS while any session lives; then the error that every call returns.
   static CUresult over() {
     return static_cast<CUresult>(session_over.load(std::memory_order_acquire));
   }
   // The error of a call whose record could not be queued. Unlike over() it is never success: a live
   // session refuses a record that no ring can hold.
-  static CUresult NotQueued() { return over() != CUDA_SUCCESS ? over() : CUDA_ERROR_INVALID_VALUE; }
+  static CUresult NotQueued() {
+    if (over() != CUDA_SUCCESS) return over();
+    return any_ended_.load() ? CUDA_ERROR_LAUNCH_FAILED : CUDA_ERROR_INVALID_VALUE;
+  }
   static CUresult Queued(uint64_t position) {
     return position == kNoPosition ? NotQueued() : CUDA_SUCCESS;
   }
   // The error of a call whose bytes could not be sent. A lane may be closed a moment before the
   // session is.
   static CUresult NotSent() { return over() != CUDA_SUCCESS ? over() : CUDA_ERROR_LAUNCH_FAILED; }
-  // Ends the session for this process and prints the message, once.
+  // Ends the session for this process and prints the message, once. Of several servers the others
+  // go on: the contexts of this one fail.
   void End(CUresult code, const std::string& sentence) LONGWIRE_EXCLUDES(state_mutex_);
-  // Sets the function that End calls once. Called before the session starts.
-  void CallAtEnd(void (*at_end)()) { at_end_ = at_end; }
+  // Sets the function that End calls once; `last`: no other session lives. Called before the
+  // session starts.
+  using AtEnd = void (*)(ClientSession& session, CUresult code, bool last);
+  void CallAtEnd(AtEnd at_end) { at_end_ = at_end; }
 
   // Prints the text that the device has printed up to now.
   void FlushText();
   // The same for standard error, which has no buffer: the thread that reads the log may call it.
   void FlushErrorText();
 
+  int server() const { return server_; }
+  const std::string& name() const { return name_; }
   const wire::OpenReply& opened() const { return opened_; }
   SessionCounts& counts() { return counts_; }
+  // Bytes sent that the worker has not taken yet. Changed by senders and by whoever reads credits.
+  std::atomic<uint64_t>& uploads_under_way() { return uploads_under_way_; }
   void WakeWaiters() LONGWIRE_EXCLUDES(state_mutex_);
 
  private:
@@ -352,19 +370,35 @@ class ClientSession {
 
   Transfers transfers_;
   StreamEnds ends_;
-  std::atomic<uint64_t> next_id_{1};
+  // One counter for all servers: a number names one object of the program.
+  static inline std::atomic<uint64_t> next_id_{1};
+  std::atomic<uint64_t> uploads_under_way_{0};
   wire::Descriptor socket_;       // until the session starts
   SocketWatch::Renewal renewal_;  // likewise
   SocketWatch watch_;
   wire::OpenReply opened_;
   SessionCounts counts_;
-  void (*at_end_)() = nullptr;  // written before the session starts
+  const int server_;
+  const std::string name_;
+  std::atomic<int> ended_{0};
+  static inline std::atomic<bool> any_ended_{false};
+  AtEnd at_end_ = nullptr;  // written before the session starts
   Lanes* lanes_ = nullptr;
 };
 
-// The one session of this process. Only after a successful cuInit.
+// The sessions of this process, one for each server. Only after a successful cuInit.
+std::span<ClientSession* const> Sessions();
+// The first one: for what belongs to no device, context or stream.
 ClientSession& TheSession();
-// Makes it that one, before the process's state says that it is ready.
+// Adds one, before the process's state says that it is ready.
 void AdoptSession(ClientSession* session);
+// Whether the program has devices of several servers.
+inline bool are_several = false;  // written before cuInit returns
+inline bool AreSeveral() { return are_several; }
+// CUDA_ERROR_NOT_SUPPORTED, and a message, where there are several servers; else CUDA_SUCCESS.
+// `what`: "managed memory".
+CUresult RefuseIfSeveral(const char* what);
+// Prints what the devices of all servers have printed up to now.
+void FlushAllText();
 
 }  // namespace longwire::shim

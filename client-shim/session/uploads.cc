@@ -12,12 +12,9 @@
 namespace longwire::shim {
 namespace {
 
-// Bytes sent that the worker has not taken yet. Changed by senders and by whoever reads credits.
-std::atomic<uint64_t> under_way{0};
-
 // One piece always fits, whatever the server said.
-uint64_t UploadWindow() {
-  return std::max<uint64_t>(TheSession().opened().upload_window, wire::kCopyPieceBytes);
+uint64_t UploadWindow(const ClientSession& session) {
+  return std::max<uint64_t>(session.opened().upload_window, wire::kCopyPieceBytes);
 }
 
 WorkThread& Sender() {
@@ -33,19 +30,21 @@ WorkThread& ImageSender() {
 
 }  // namespace
 
-bool FitsUploadWindow(uint64_t bytes) {
-  return under_way.load(std::memory_order_relaxed) + bytes <= UploadWindow();
+bool FitsUploadWindow(ClientSession& session, uint64_t bytes) {
+  return session.uploads_under_way().load(std::memory_order_relaxed) + bytes <=
+         UploadWindow(session);
 }
 
-uint64_t LargestPiece(uint64_t wanted) {
-  return std::clamp<uint64_t>(UploadWindow() / 4, wire::kMinLaneChunk, wanted);
+uint64_t LargestPiece(const ClientSession& session, uint64_t wanted) {
+  return std::clamp<uint64_t>(UploadWindow(session) / 4, wire::kMinLaneChunk, wanted);
 }
 
 bool WaitForUploadWindow(ClientSession& session, uint64_t bytes) {
+  std::atomic<uint64_t>& under_way = session.uploads_under_way();
   while (true) {
     uint64_t before = under_way.load(std::memory_order_relaxed);
-    if (before + bytes > UploadWindow()) {
-      if (!session.WaitUntil([&] { return FitsUploadWindow(bytes); })) return false;
+    if (before + bytes > UploadWindow(session)) {
+      if (!session.WaitUntil([&] { return FitsUploadWindow(session, bytes); })) return false;
     } else if (under_way.compare_exchange_weak(before, before + bytes)) {
       return true;
     }
@@ -112,6 +111,7 @@ bool ServePull(ClientSession& session, uint64_t transfer) {
 }
 
 void ReturnCredit(ClientSession& session, uint64_t bytes) {
+  std::atomic<uint64_t>& under_way = session.uploads_under_way();
   uint64_t before = under_way.load();
   while (!under_way.compare_exchange_weak(before, before - std::min(before, bytes))) {
   }

@@ -24,13 +24,13 @@ bool SendImage(ClientSession& session, uint64_t transfer, const HostPlace& place
 // Waits until `bytes` fit into the window and counts them as sent. False if the session is over.
 bool WaitForUploadWindow(ClientSession& session, uint64_t bytes);
 // The largest piece size, at most `wanted`, of which several fit into the window.
-uint64_t LargestPiece(uint64_t wanted);
+uint64_t LargestPiece(const ClientSession& session, uint64_t wanted);
 
 // Sends a copy's bytes, by their size in the log or through lanes.
 bool SendCopy(ClientSession& session, uint64_t transfer, const UploadSource& source);
 
 // True if `bytes` can be sent now without waiting for the worker.
-bool FitsUploadWindow(uint64_t bytes);
+bool FitsUploadWindow(ClientSession& session, uint64_t bytes);
 
 // The worker requests the bytes of an offered transfer: a thread of ours sends them. False if it
 // has requested them before.

@@ -30,17 +30,24 @@ struct HostFunction {
   void* data = nullptr;
   uint32_t context_number = 0;
   bool persistent = false;
+  bool across = false;  // ours, between servers
   bool is_destructor = false;
+};
+
+struct ReachedTicket {
+  ClientSession* session = nullptr;  // whose worker waits
+  uint64_t ticket = 0;
 };
 
 struct HostFunctions {
   WorkThread thread{"longwire-host"};
   WorkThread look_thread{"longwire-waits"};
+  WorkThread across_thread{"longwire-across"};
   base::Mutex mutex{base::ranks::kHostFunctions};
   std::unordered_map<uint64_t, HostFunction> functions LONGWIRE_GUARDED_BY(mutex);
   uint64_t next LONGWIRE_GUARDED_BY(mutex) = 1;
-  // Tickets of functions that the worker has reached and that are not ready.
-  std::vector<uint64_t> waiting LONGWIRE_GUARDED_BY(mutex);
+  // Tickets of functions that a worker has reached and that are not ready.
+  std::vector<ReachedTicket> waiting LONGWIRE_GUARDED_BY(mutex);
   bool looking LONGWIRE_GUARDED_BY(mutex) = false;  // the second thread polls them
 };
 
@@ -101,20 +108,20 @@ void Run(ClientSession& session, uint64_t ticket) {
 }
 
 // Runs what has become ready, until nothing waits any more.
-void LookForReady(ClientSession& session) {
+void LookForReady() {
   HostFunctions& table = TheHostFunctions();
   base::MutexLock lock(table.mutex);
   while (!table.waiting.empty()) {
-    std::vector<uint64_t> ready;
-    std::erase_if(table.waiting, [&](uint64_t ticket) {
+    std::vector<ReachedTicket> ready;
+    std::erase_if(table.waiting, [&](const ReachedTicket& reached) {
       table.mutex.AssertHeld();
-      auto found = table.functions.find(ticket);
+      auto found = table.functions.find(reached.ticket);
       bool waits = found != table.functions.end() && !found->second.ready(found->second.data);
-      if (!waits) ready.push_back(ticket);
+      if (!waits) ready.push_back(reached);
       return !waits;
     });
     lock.Unlock();
-    for (uint64_t ticket : ready) Run(session, ticket);
+    for (const ReachedTicket& reached : ready) Run(*reached.session, reached.ticket);
     if (ready.empty()) std::this_thread::sleep_for(kLook);
     lock.Lock();
   }
@@ -129,6 +136,15 @@ uint64_t NewHostFunction(CUhostFn function, void* data, uint32_t context_number,
   host.data = data;
   host.context_number = context_number;
   host.persistent = persistent;
+  return Add(host);
+}
+
+uint64_t NewFunctionAcross(CUhostFn function, void* data, uint32_t context_number) {
+  HostFunction host;
+  host.function = function;
+  host.data = data;
+  host.context_number = context_number;
+  host.across = true;
   return Add(host);
 }
 
@@ -204,23 +220,45 @@ void FailAllHostFunctions() {
   Fail([](const HostFunction&) { return true; });
 }
 
+namespace {
+
+// Whether the ticket was given to this session's worker, as far as that is known: of a function
+// without a context it is not.
+bool IsOf(const ClientSession& session, uint64_t ticket) {
+  uint32_t number = 0;
+  {
+    HostFunctions& table = TheHostFunctions();
+    base::MutexLock lock(table.mutex);
+    auto found = table.functions.find(ticket);
+    if (found != table.functions.end()) number = found->second.context_number;
+  }
+  const Context* context = number == 0 ? nullptr : ContextByNumber(number);
+  return context == nullptr || context->session == &session;
+}
+
+}  // namespace
+
 bool RunHostFunction(ClientSession& session, uint64_t ticket) {
   HostFunctions& table = TheHostFunctions();
+  bool across = false;
+  if (AreSeveral() && !IsOf(session, ticket)) return false;
   {
     base::MutexLock lock(table.mutex);
     auto found = table.functions.find(ticket);
     bool there = found != table.functions.end();
     if (ticket >= table.next) return false;
+    across = there && found->second.across;
     if (there && found->second.persistent && !session.transfers().GraphsWrite()) return false;
     if (there && found->second.ready != nullptr) {
-      if (std::ranges::count(table.waiting, ticket) != 0) return false;
-      table.waiting.push_back(ticket);
+      if (std::ranges::count(table.waiting, ticket, &ReachedTicket::ticket) != 0) return false;
+      table.waiting.push_back({&session, ticket});
       if (table.looking) return true;
       table.looking = true;
-      return table.look_thread.Post([&session] { LookForReady(session); });
+      return table.look_thread.Post([] { LookForReady(); });
     }
   }
-  return table.thread.Post([&session, ticket] { Run(session, ticket); });
+  WorkThread& thread = across ? table.across_thread : table.thread;
+  return thread.Post([&session, ticket] { Run(session, ticket); });
 }
 
 }  // namespace longwire::shim

@@ -48,7 +48,7 @@ CUresult RefuseLegacyBesideCapture(Stream* stream) {
 }  // namespace
 
 CUresult OpenWhere(Stream* stream, Where* where) {
-  *where = {stream->context_number, stream, 0};
+  *where = {stream->context_number, stream, 0, stream->session};
   Capture* capture = stream->capture.load(std::memory_order_acquire);
   if (capture != nullptr) {
     if (capture->invalidated.load()) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;

@@ -31,8 +31,8 @@ CUresult BeginCapture(Stream* stream, CaptureMode mode, CUgraph graph, const Cap
   begin.dependency = Ids(after.nodes);
   begin.edges = std::as_bytes(std::span(after.edges));
   if (graph != nullptr && begin.graph == 0) return CUDA_ERROR_INVALID_VALUE;
-  auto answer = TheSession().CallAndWait({stream->context_number, stream, wire::kCapturing}, begin,
-                                         begin.EncodedBytes());
+  auto answer = stream->session->CallAndWait({stream->context_number, stream, wire::kCapturing},
+                                             begin, begin.EncodedBytes());
   if (answer.code != CUDA_SUCCESS) return answer.code;
   auto* capture = new Capture;  // stays: events and handles may point to it for ever
   capture->mode = mode;
@@ -61,8 +61,9 @@ CUresult EndCapture(Stream* stream, CUgraph* graph) {
     return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
   }
   calls::lwCaptureEnd end;
-  end.graph = capture->graph != nullptr ? 0 : TheSession().NewId();
-  auto answer = TheSession().CallAndWait({stream->context_number, stream, wire::kCapturing}, end);
+  end.graph = capture->graph != nullptr ? 0 : stream->session->NewId();
+  auto answer =
+      stream->session->CallAndWait({stream->context_number, stream, wire::kCapturing}, end);
   std::vector<Stream*> streams;
   {
     base::MutexLock lock(capture->mutex);
@@ -96,7 +97,7 @@ CUresult CaptureState(Stream* stream, CUgraph* graph, CaptureNodes* after) {
   Where where;
   LONGWIRE_TRY(OpenWhere(stream, &where));
   Capture* capture = stream->capture.load();
-  auto answer = TheSession().CallAndWait(where, calls::lwCaptureInfo());
+  auto answer = where.session->CallAndWait(where, calls::lwCaptureInfo());
   if (answer.code != CUDA_SUCCESS) return answer.code;
   *graph = capture->graph;
   if (*graph == nullptr) FromWire(answer.reply.graph, graph);
@@ -117,7 +118,7 @@ CUresult SetCaptureNodes(Stream* stream, const CaptureNodes& after, uint32_t fla
   set.dependency = Ids(after.nodes);
   set.edges = std::as_bytes(std::span(after.edges));
   set.flags = flags;
-  return TheSession().CallAndWait(where, set, set.EncodedBytes()).code;
+  return where.session->CallAndWait(where, set, set.EncodedBytes()).code;
 }
 
 }  // namespace longwire::shim

@@ -127,7 +127,7 @@ void AskForEnd(Stream* stream) {
 
 bool MayReturnEarly(Stream* stream) {
   static const bool never = wire::IsSwitchedOff("early-copies");
-  if (never || MemoryIsShared()) return false;
+  if (never || AreSeveral() || MemoryIsShared()) return false;
   if (NothingElseIsUnfinished()) return true;
   // The copy would end a wait for earlier work, of which the program must not see anything missing.
   {
@@ -143,7 +143,7 @@ void NoteEarlyCopy(Stream* stream, uint64_t position) {
 
 bool PutAllBehind(Stream* stream, uint64_t position) {
   static const bool never = wire::IsSwitchedOff("early-reuse");
-  if (never || MemoryIsShared() || !IsOnlyContext(stream->context)) return false;
+  if (never || AreSeveral() || MemoryIsShared() || !IsOnlyContext(stream->context)) return false;
   if (!stream->context->mutex.TryLock()) return false;
   base::MutexLock lock(stream->context->mutex, base::AdoptLock());
   if (HasUnorderedStreams(stream)) return false;
@@ -161,7 +161,11 @@ void NoteLateCopy(Stream* stream, uint64_t position, const std::vector<StreamPoi
 }
 
 CUresult AwaitEarlyCopies(Stream* stream) {
-  TheSession().AppendDeferred();
+  if (stream != nullptr) {
+    stream->session->AppendDeferred();  // of several servers none defers
+  } else {
+    for (ClientSession* session : Sessions()) session->AppendDeferred();
+  }
   if (stream != nullptr) AskForEnd(stream);
   EarlyCopies& copies = TheEarlyCopies();
   uint64_t noted = copies.noted.load(std::memory_order_acquire);

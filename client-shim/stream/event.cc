@@ -8,6 +8,7 @@
 #include "client-shim/stream/capture.h"
 #include "client-shim/stream/program_streams.h"
 #include "client-shim/stream/shared_event.h"
+#include "client-shim/stream/waits_across.h"
 #include "client-shim/support/never_destroyed.h"
 #include "longwire/calls.h"
 
@@ -53,13 +54,16 @@ CUresult WaitInGraph(Stream* stream, Event* event, unsigned flags) {
   Where where;
   LONGWIRE_TRY(OpenWhere(stream, &where));
   if (where.flags == 0) return CUDA_ERROR_ILLEGAL_STATE;
+  if (event->session != stream->session) {
+    return RefuseIfSeveral("a graph's wait for another server's event");
+  }
   if (event->shared_words != 0) return WaitShared(stream, event);
   NoteGraphEvent(*event);
   calls::lwStreamWaitEvent wait;
   wait.event = event->id;
   wait.version = 0;
   wait.flags = flags;
-  uint64_t position = TheSession().Submit(where, wait);
+  uint64_t position = where.session->Submit(where, wait);
   return ClientSession::Queued(position);
 }
 
@@ -83,14 +87,15 @@ CUresult MakeEvent(Context* context, unsigned flags, Event** made) {
   if (shared && (flags & CU_EVENT_DISABLE_TIMING) == 0) return CUDA_ERROR_INVALID_VALUE;
   Event* event = Events().New();
   if (event == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
-  event->id = TheSession().NewId();
+  event->session = context->session;
+  event->id = event->session->NewId();
   event->flags = flags;
   event->context = context;
   event->context_number = context->number.load();
   calls::lwEventCreate create;
   create.event = event->id;
   create.flags = flags;
-  TheSession().Submit({event->context_number, nullptr, 0}, create);
+  event->session->Submit({event->context_number, nullptr, 0}, create);
   *made = event;
   return CUDA_SUCCESS;
 }
@@ -157,7 +162,7 @@ CUresult DestroyEvent(CUevent handle) {
   ForgetGraphEvent(event->id);
   calls::lwEventDestroy destroy;
   destroy.event = event->id;
-  TheSession().Submit({event->context_number, nullptr, 0}, destroy);
+  event->session->Submit({event->context_number, nullptr, 0}, destroy);
   Events().Recycle(event);
   return CUDA_SUCCESS;
 }
@@ -175,14 +180,14 @@ CUresult RecordEvent(Event* event, Stream* stream, unsigned flags) {
     NoteGraphEvent(*event);
     record.version = 0;
     record.flags = flags;
-    uint64_t position = TheSession().Submit(where, record);
+    uint64_t position = where.session->Submit(where, record);
     return ClientSession::Queued(position);
   }
   Retain(stream);
   base::MutexLock lock(event->mutex);
   record.version = ++event->version;
   record.flags = flags;
-  uint64_t position = TheSession().Submit(where, record);
+  uint64_t position = where.session->Submit(where, record);
   if (event->stream != nullptr) Release(event->stream);
   event->stream = stream;
   event->position = position;
@@ -193,20 +198,29 @@ CUresult RecordEvent(Event* event, Stream* stream, unsigned flags) {
 CUresult WaitEvent(Stream* stream, Event* event, unsigned flags) {
   if ((flags & ~CU_EVENT_WAIT_EXTERNAL) != 0) return CUDA_ERROR_INVALID_VALUE;
   if (flags != 0) return WaitInGraph(stream, event, flags);
-  if (event->shared_words != 0) return WaitShared(stream, event);
+  const bool across = event->session != stream->session;
+  if (event->shared_words != 0) {
+    if (across) return RefuseIfSeveral("a wait for another server's event of several programs");
+    return WaitShared(stream, event);
+  }
   base::MutexLock lock(event->mutex);
   if (event->stream == nullptr) return CUDA_SUCCESS;  // never recorded
+  if (across && event->captured != nullptr) {         // captures do not cross servers
+    Invalidate(event->captured);
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  }
   LONGWIRE_TRY(JoinCapture(stream, event->captured));
   Where where;
   LONGWIRE_TRY(OpenWhere(stream, &where));
   bool over_already = event->captured == nullptr &&
                       event->stream->finished.load(std::memory_order_acquire) >= event->position;
   if (over_already) return CUDA_SUCCESS;
+  if (across) return WaitAcross(stream, where, event->stream, event->position);
   calls::lwStreamWaitEvent wait;
   wait.event = event->id;
   wait.version = event->version;
   wait.flags = flags;
-  uint64_t position = TheSession().Submit(where, wait);
+  uint64_t position = where.session->Submit(where, wait);
   return ClientSession::Queued(position);
 }
 
@@ -218,6 +232,7 @@ CUresult SynchronizeEvent(Event* event) {
 
 CUresult ElapsedTime(Event* start, Event* end, float* milliseconds) {
   LONGWIRE_TRY(CheckTimes({start, end}));
+  if (start->session != end->session) return CUDA_ERROR_INVALID_HANDLE;
   calls::lwEventElapsed elapsed;
   for (auto [event, id, version] : {std::tuple{start, &elapsed.start, &elapsed.start_version},
                                     std::tuple{end, &elapsed.end, &elapsed.end_version}}) {
@@ -236,7 +251,7 @@ CUresult ElapsedTime(Event* start, Event* end, float* milliseconds) {
     Release(stream);
     if (result != CUDA_SUCCESS) return result;
   }
-  auto answer = TheSession().CallAndWait({start->context_number, nullptr, 0}, elapsed);
+  auto answer = start->session->CallAndWait({start->context_number, nullptr, 0}, elapsed);
   if (answer.code == CUDA_SUCCESS) *milliseconds = answer.reply.milliseconds;
   return answer.code;
 }

@@ -21,6 +21,7 @@ struct Event {
   uint64_t id = 0;  // on the wire
   CUevent handle = nullptr;
   unsigned flags = 0;
+  ClientSession* session = nullptr;  // of its context's server
   uint32_t context_number = 0;
   Context* context = nullptr;
 

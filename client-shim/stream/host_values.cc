@@ -58,7 +58,7 @@ CUresult QueueHostValue(Stream* stream, const HostValue& value) {
   calls::lwHostFunction call;
   call.ticket = waits ? NewHostWait(IsThere, WriteOrPass, kept, where.context)
                       : NewHostFunction(WriteOrPass, kept, where.context, false);
-  uint64_t position = TheSession().Submit(where, call);
+  uint64_t position = where.session->Submit(where, call);
   if (position == ClientSession::kNoPosition) {
     DropHostFunction(call.ticket);
     delete kept;
@@ -67,7 +67,7 @@ CUresult QueueHostValue(Stream* stream, const HostValue& value) {
   // Behind a wait lies what the program writes meanwhile, wherever that is.
   NoteHostWrite(stream, position, waits ? 0 : value.address, waits ? kAnywhere : value.bytes,
                 WriteOrder::kInStream);
-  TheSession().EndsWith(stream, position, {Ending::Kind::kHostFunction, call.ticket});
+  where.session->EndsWith(stream, position, {Ending::Kind::kHostFunction, call.ticket});
   return CUDA_SUCCESS;
 }
 

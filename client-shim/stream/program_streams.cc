@@ -31,7 +31,7 @@ CUresult WaitForRoom(Stream* stream) {
   uint64_t awaited = AwaitedForRoom(stream);
   if (awaited == 0) return CUDA_SUCCESS;
   CUresult result = AwaitStream(stream, awaited);
-  TheSession().FlushText();
+  stream->session->FlushText();
   return result == CUDA_SUCCESS ? TakeError(stream->context) : result;
 }
 
@@ -39,7 +39,7 @@ CUresult WaitForStream(Stream* stream, uint64_t position) {
   StreamPoint point{stream, position};
   AwaitedWrites writes({&point, 1});
   CUresult result = AwaitStream(stream, point.position);
-  TheSession().FlushText();
+  stream->session->FlushText();
   CUresult returned = writes.Return();
   return result == CUDA_SUCCESS ? returned : result;
 }
@@ -62,7 +62,7 @@ CUresult WaitForWork(std::span<StreamPoint> points) {
     if (result == CUDA_SUCCESS) result = state;
     Release(point.stream);
   }
-  TheSession().FlushText();
+  FlushAllText();
   CUresult returned = writes.Return();
   return result == CUDA_SUCCESS ? returned : result;
 }

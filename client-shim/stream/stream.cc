@@ -32,13 +32,14 @@ void Want(Stream* stream, uint64_t position) {
     calls::lwStreamWanted want;
     want.stream = stream->id;
     want.position = position;
-    TheSession().Submit({stream->context_number, nullptr, 0}, want);
+    stream->session->Submit({stream->context_number, nullptr, 0}, want);
     return;
   }
 }
 
 CUresult ContextError(const Stream* stream) {
-  if (ClientSession::over() != CUDA_SUCCESS) return ClientSession::over();
+  const CUresult ended = stream->session->ended();
+  if (ended != CUDA_SUCCESS) return ended;
   return static_cast<CUresult>(stream->context->sticky.load(std::memory_order_acquire));
 }
 
@@ -69,7 +70,8 @@ CUresult NewStream(Context* owner, StreamKind kind, unsigned flags, int priority
   Context* context = owner->home;
   Stream* stream = Streams().New();
   if (stream == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
-  ClientSession& session = TheSession();
+  ClientSession& session = *context->session;
+  stream->session = &session;
   stream->id = session.NewId();
   stream->context = context;
   stream->owner = owner;
@@ -97,7 +99,7 @@ CUresult NewProgramStream(Context* owner, unsigned flags, int priority, CUstream
   if ((flags & ~static_cast<unsigned>(CU_STREAM_NON_BLOCKING)) != 0) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  const wire::OpenReply& opened = TheSession().opened();
+  const wire::OpenReply& opened = owner->session->opened();
   // Lower numbers are greater.
   int low = std::min(opened.stream_priority_greatest, opened.stream_priority_least);
   int high = std::max(opened.stream_priority_greatest, opened.stream_priority_least);
@@ -112,7 +114,7 @@ CUresult NewProgramStream(Context* owner, unsigned flags, int priority, CUstream
 
 void DestroyStream(Stream* stream) {
   if (!Streams().Retire(stream)) return;
-  ClientSession& session = TheSession();
+  ClientSession& session = *stream->session;
   session.AppendDeferred();
   uint64_t last = stream->last.load();
   if (!stream->Idle()) Want(stream, last);
@@ -211,14 +213,13 @@ uint64_t AwaitedForRoom(Stream* stream) {
 }
 
 CUresult AwaitStream(Stream* stream, uint64_t position) {
-  ClientSession& session = TheSession();
   if (stream->finished.load(std::memory_order_acquire) < position) {
     AwaitProgress(stream, position);
-    bool done = session.WaitUntil([&] {
+    bool done = stream->session->WaitUntil([&] {
       return stream->finished.load(std::memory_order_acquire) >= position ||
              stream->context->sticky.load(std::memory_order_acquire) != 0;
     });
-    if (!done) return ClientSession::over();
+    if (!done) return stream->session->ended();
   }
   return ContextError(stream);
 }
@@ -227,7 +228,7 @@ CUresult PollStream(Stream* stream, uint64_t position) {
   LONGWIRE_TRY(ContextError(stream));
   if (stream->finished.load(std::memory_order_acquire) >= position) return CUDA_SUCCESS;
   AwaitProgress(stream, position);
-  TheSession().ReadWithoutWaiting();
+  stream->session->ReadWithoutWaiting();
   if (stream->finished.load(std::memory_order_acquire) < position) {
     LONGWIRE_TRY(ContextError(stream));
     return CUDA_ERROR_NOT_READY;

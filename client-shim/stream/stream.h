@@ -15,6 +15,7 @@
 
 namespace longwire::shim {
 
+class ClientSession;
 struct Context;
 struct Capture;
 struct ThreadState;
@@ -39,7 +40,8 @@ struct StreamRoom {
 struct Stream {
   uint64_t table_index = 0;
   CUstream handle = nullptr;
-  uint64_t id = 0;  // on the wire
+  uint64_t id = 0;                   // on the wire
+  ClientSession* session = nullptr;  // of its context's server
   Context* context = nullptr;
   Context* owner = nullptr;     // its green context, if it has one, else the context
   uint32_t context_number = 0;  // the owner's

@@ -186,8 +186,11 @@ std::optional<Issued> MakeAuthority(const std::string& name, Validity validity,
   return WithNewKey([&](EVP_PKEY* key) { return Sign(request, key, sentence); }, sentence);
 }
 
-std::optional<Issued> IssueServer(const Issued& authority, const std::vector<std::string>& names,
-                                  Validity validity, std::string* sentence) {
+namespace {
+
+std::optional<Issued> IssueFor(const char* uses, const Issued& authority,
+                               const std::vector<std::string>& names, Validity validity,
+                               std::string* sentence) {
   std::string list;
   for (const std::string& name : names) {
     bool address = IsAddress(name);
@@ -202,9 +205,21 @@ std::optional<Issued> IssueServer(const Issued& authority, const std::vector<std
     return std::nullopt;
   }
   Contents request{names.front(), validity, {}};
-  request.extensions = {{NID_ext_key_usage, "serverAuth"}, {NID_subject_alt_name, list}};
+  request.extensions = {{NID_ext_key_usage, uses}, {NID_subject_alt_name, list}};
   auto sign = [&](EVP_PKEY* key) { return SignBy(authority, request, key, sentence); };
   return WithNewKey(sign, sentence);
+}
+
+}  // namespace
+
+std::optional<Issued> IssueServer(const Issued& authority, const std::vector<std::string>& names,
+                                  Validity validity, std::string* sentence) {
+  return IssueFor("serverAuth", authority, names, validity, sentence);
+}
+
+std::optional<Issued> IssuePeer(const Issued& authority, const std::vector<std::string>& names,
+                                Validity validity, std::string* sentence) {
+  return IssueFor("serverAuth,clientAuth", authority, names, validity, sentence);
 }
 
 bool IsIdentityName(const std::string& name, std::string* sentence) {

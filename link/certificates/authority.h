@@ -31,6 +31,9 @@ std::optional<Issued> MakeAuthority(const std::string& name, Validity validity,
 // `names` are host names and IP addresses; clients accept the server under these only.
 std::optional<Issued> IssueServer(const Issued& authority, const std::vector<std::string>& names,
                                   Validity validity, std::string* sentence);
+// The same for a server that shows it to others of its kind, too, such as a member of etcd.
+std::optional<Issued> IssuePeer(const Issued& authority, const std::vector<std::string>& names,
+                                Validity validity, std::string* sentence);
 // `name` is the identity that the server's configuration lists at a tenant.
 bool IsIdentityName(const std::string& name, std::string* sentence);
 std::optional<Issued> IssueClient(const Issued& authority, const std::string& name,

@@ -8,6 +8,7 @@ namespace longwire::transport {
 using base::kDeviceUnavailable;
 using base::kLaunchFailed;
 using base::kNoDevice;
+using base::kNotReady;
 using base::kOutOfMemory;
 using base::kSystemDriverMismatch;
 using base::kUnknown;

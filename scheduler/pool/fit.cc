@@ -94,7 +94,17 @@ std::vector<int32_t> ChooseDevices(const Wish& wish, const HostState& host,
   return devices;
 }
 
-bool IsBefore(const HostState& one, const HostState& other, const std::string& policy) {
+std::string KindOf(const std::string& tenant, const std::string& program) {
+  return tenant + "\n" + program;
+}
+
+bool IsBefore(const Wish& wish, const HostState& one, const HostState& other,
+              const std::string& policy) {
+  if (policy == "affinity") {
+    const std::string kind = KindOf(wish.tenant, wish.program);
+    const bool known = one.programs.contains(kind);
+    if (known != other.programs.contains(kind)) return known;
+  }
   const auto free = std::pair(FreeOf(one), FreeOf(other));
   const auto sessions = std::pair(SessionsPerDevice(one), SessionsPerDevice(other));
   if (policy == "pack") {
@@ -111,6 +121,7 @@ bool IsBefore(const HostState& one, const HostState& other, const std::string& p
 
 void Take(const Wish& wish, const std::vector<int32_t>& devices, HostState* host) {
   ++host->sessions;
+  host->programs.insert(KindOf(wish.tenant, wish.program));
   for (DeviceState& device : host->devices) {
     if (std::ranges::count(devices, device.ordinal) == 0) continue;
     const uint64_t need = Need(wish, device);

@@ -10,28 +10,58 @@ namespace {
 
 constexpr size_t kEarmarks = 2;
 
-// A wish that waits first of its priority, and the host kept for it.
+// A wish that waits first of its class, and the host kept for it.
 struct Earmark {
   const Wish* wish;
   HostState* host;
+  uint64_t until = 0;  // who passes it ends before that; 0: nobody has passed it
 };
 
 // All that is going on in one pass.
 struct Pass {
   std::vector<HostState>& hosts;
-  const std::string& policy;
+  const Options& options;
+  uint64_t now;
   std::vector<Earmark> earmarks;
-  std::set<uint32_t> earmarked;  // priorities
 };
 
-// Whom it would take room from there; nullptr: nobody.
+// When the earmark can be ready, by the limits of the sessions that are in its way.
+uint64_t ReadyAt(const Earmark& earmark) {
+  uint64_t ready = 0;
+  for (const Lack& lack : LacksOf(*earmark.wish, *earmark.host)) {
+    if (lack.bytes == 0) continue;
+    for (const DeviceState& device : earmark.host->devices) {
+      if (device.ordinal == lack.device) ready = std::max(ready, device.ends);
+    }
+  }
+  return ready == 0 ? kNever : ready;  // its sessions are full: nobody knows
+}
+
+// What is in its way may have no limit; then the first that passes says until when others may.
+uint64_t PassesUntil(const Pass& pass, const Wish& wish, const Earmark& earmark) {
+  if (earmark.until != 0) return earmark.until;
+  return std::min(ReadyAt(earmark), pass.now + wish.limit);
+}
+
+bool MayPass(const Pass& pass, const Wish& wish, const Earmark& earmark) {
+  return wish.limit != 0 && pass.now + wish.limit <= PassesUntil(pass, wish, earmark);
+}
+
+bool TakesFrom(const Earmark& earmark, const Wish& wish, const HostState& host,
+               const std::vector<int32_t>& devices) {
+  if (earmark.host != &host || earmark.wish == &wish) return false;
+  HostState after = host;
+  Take(wish, devices, &after);
+  return Lacks(*earmark.wish, after) > Lacks(*earmark.wish, host);
+}
+
+// Whom it would take room from there; nullptr: nobody, or who is ready later than it ends.
 const Wish* Blocker(const Pass& pass, const Wish& wish, const HostState& host,
                     const std::vector<int32_t>& devices) {
   for (const Earmark& earmark : pass.earmarks) {
-    if (earmark.host != &host) continue;
-    HostState after = host;
-    Take(wish, devices, &after);
-    if (Lacks(*earmark.wish, after) > Lacks(*earmark.wish, host)) return earmark.wish;
+    if (TakesFrom(earmark, wish, host, devices) && !MayPass(pass, wish, earmark)) {
+      return earmark.wish;
+    }
   }
   return nullptr;
 }
@@ -74,15 +104,19 @@ struct Found {
 // The devices that an earmark counts on are taken last.
 std::vector<int32_t> ChooseBeside(const Pass& pass, const Wish& wish, const HostState& host,
                                   bool by_hints) {
+  const bool is_kept = std::ranges::any_of(pass.earmarks, [&](const Earmark& earmark) {
+    return earmark.host == &host && earmark.wish != &wish;
+  });
+  if (!is_kept) return ChooseDevices(wish, host, pass.options.policy, by_hints);
   HostState others = host;
   for (const Earmark& earmark : pass.earmarks) {
-    if (earmark.host != &host) continue;
+    if (earmark.host != &host || earmark.wish == &wish) continue;
     for (const Lack& lack : LacksOf(*earmark.wish, host)) {
       for (DeviceState& device : others.devices) device.cordoned |= device.ordinal == lack.device;
     }
   }
-  std::vector<int32_t> devices = ChooseDevices(wish, others, pass.policy, by_hints);
-  return devices.empty() ? ChooseDevices(wish, host, pass.policy, by_hints) : devices;
+  std::vector<int32_t> devices = ChooseDevices(wish, others, pass.options.policy, by_hints);
+  return devices.empty() ? ChooseDevices(wish, host, pass.options.policy, by_hints) : devices;
 }
 
 Found Find(const Pass& pass, const Wish& wish) {
@@ -97,7 +131,7 @@ Found Find(const Pass& pass, const Wish& wish) {
         best.blocked = "an older or more important program of tenant '" + blocker->tenant + "'";
         continue;
       }
-      if (best.host == nullptr || IsBefore(host, *best.host, pass.policy)) {
+      if (best.host == nullptr || IsBefore(wish, host, *best.host, pass.options.policy)) {
         best.host = &host;
         best.devices = std::move(devices);
       }
@@ -122,65 +156,133 @@ HostState* EarmarkFor(const Pass& pass, const Wish& wish, const std::string& bef
   return best;
 }
 
+// The first of its class that waits has a host kept for it.
+void Keep(Pass& pass, const Wish& wish) {
+  const auto class_of = [&](const Wish& one) { return ClassOf(one, pass.options.patience); };
+  const bool is_kept = std::ranges::any_of(pass.earmarks, [&](const Earmark& earmark) {
+    return earmark.wish == &wish || class_of(*earmark.wish) == class_of(wish);
+  });
+  if (is_kept || pass.earmarks.size() >= kEarmarks) return;
+  HostState* host = EarmarkFor(pass, wish, "");
+  if (host != nullptr) pass.earmarks.push_back({&wish, host, 0});
+}
+
+// Those that nobody has made wait yet, where their tenant has enough in the queue: by number.
+std::set<std::string> TooMany(const std::vector<Wish>& wishes, size_t most) {
+  std::map<std::string, std::vector<std::pair<uint64_t, std::string>>> tenants;
+  for (const Wish& wish : wishes) {
+    if (wish.wait) tenants[wish.tenant].emplace_back(wish.age, wish.number);
+  }
+  std::set<std::string> numbers;
+  for (auto& [tenant, all] : tenants) {
+    std::ranges::sort(all);
+    for (size_t i = most; i < all.size(); ++i) numbers.insert(all[i].second);
+  }
+  return numbers;
+}
+
+void Place(Pass& pass, const Wish& wish, Found found, Decision* decision) {
+  decision->outcome = Outcome::kPlaced;
+  decision->host = found.host->name;
+  for (Earmark& earmark : pass.earmarks) {
+    if (!TakesFrom(earmark, wish, *found.host, found.devices)) continue;
+    earmark.until = PassesUntil(pass, wish, earmark);
+  }
+  Take(wish, found.devices, found.host);
+  for (DeviceState& device : found.host->devices) {
+    if (std::ranges::count(found.devices, device.ordinal) == 0) continue;
+    decision->bytes = std::max(decision->bytes, Need(wish, device));
+    device.ends = std::max(device.ends, wish.limit == 0 ? kNever : pass.now + wish.limit);
+  }
+  decision->devices = std::move(found.devices);
+  std::erase_if(pass.earmarks, [&](const Earmark& earmark) { return earmark.wish == &wish; });
+}
+
 }  // namespace
 
-std::vector<size_t> OrderOf(const std::vector<Wish>& wishes) {
+uint32_t ClassOf(const Wish& wish, uint64_t patience) {
+  return wish.priority + (wish.waited >= patience ? 1 : 0);
+}
+
+std::vector<size_t> OrderOf(const std::vector<Wish>& wishes, const Turns& turns,
+                            const std::set<std::string>& first, uint64_t patience) {
   std::vector<size_t> order(wishes.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::ranges::sort(order, {}, [&](size_t i) { return wishes[i].age; });
-  // Which one of its tenant's it is, within its priority.
-  std::map<std::pair<uint32_t, std::string>, uint32_t> counts;
-  std::vector<uint32_t> turn(wishes.size());
-  for (size_t i : order) turn[i] = counts[{wishes[i].priority, wishes[i].tenant}]++;
   std::ranges::sort(order, {}, [&](size_t i) {
-    return std::tuple(-static_cast<int64_t>(wishes[i].priority), turn[i], wishes[i].age, i);
+    return std::tuple(!first.contains(wishes[i].number), wishes[i].age, i);
   });
+  // Which one of its tenant's it is, within its class, and when that was served last.
+  std::map<std::pair<uint32_t, std::string>, uint32_t> counts;
+  std::vector<std::tuple<int64_t, bool, uint32_t, uint64_t, uint64_t, size_t>> keys(wishes.size());
+  for (size_t i : order) {
+    const std::pair tenant(ClassOf(wishes[i], patience), wishes[i].tenant);
+    auto served = turns.find(tenant);
+    keys[i] = {-static_cast<int64_t>(tenant.first),
+               !first.contains(wishes[i].number),
+               counts[tenant]++,
+               served == turns.end() ? 0 : served->second,
+               wishes[i].age,
+               i};
+  }
+  std::ranges::sort(order, {}, [&](size_t i) { return keys[i]; });
   return order;
 }
 
+std::map<std::string, std::string> Planner::earmarks() const {
+  std::map<std::string, std::string> hosts;
+  for (const auto& [number, kept] : kept_) hosts[number] = kept.host;
+  return hosts;
+}
+
 std::vector<Decision> Planner::Plan(std::vector<HostState> hosts, const std::vector<Wish>& wishes,
-                                    size_t most) {
-  Pass pass{hosts, policy_, {}, {}};
+                                    size_t most, uint64_t now) {
+  Pass pass{hosts, options_, now, {}};
   std::vector<Decision> decisions;
-  std::map<std::string, std::string> earmarks;
+  std::set<std::string> holders;
+  for (const auto& [number, kept] : kept_) holders.insert(number);
+  const std::vector<size_t> order = OrderOf(wishes, turns_, holders, options_.patience);
+  // What is kept stays kept, whoever has come meanwhile.
+  for (size_t index : order) {
+    auto kept = kept_.find(wishes[index].number);
+    if (kept == kept_.end()) continue;
+    HostState* host = EarmarkFor(pass, wishes[index], kept->second.host);
+    if (host != nullptr) pass.earmarks.push_back({&wishes[index], host, kept->second.until});
+  }
+  const std::set<std::string> too_many = TooMany(wishes, options_.waiting_of_tenant);
   uint32_t waiting = 0;
-  for (size_t index : OrderOf(wishes)) {
+  for (size_t index : order) {
     if (most == 0) break;
     const Wish& wish = wishes[index];
     Decision decision;
     decision.wish = index;
     Found found = Find(pass, wish);
     if (found.host != nullptr) {
-      decision.outcome = Outcome::kPlaced;
-      decision.host = found.host->name;
-      for (const DeviceState& device : found.host->devices) {
-        if (std::ranges::count(found.devices, device.ordinal) == 0) continue;
-        decision.bytes = std::max(decision.bytes, Need(wish, device));
-      }
-      Take(wish, found.devices, found.host);
-      decision.devices = std::move(found.devices);
+      Place(pass, wish, std::move(found), &decision);
+      turns_[{ClassOf(wish, options_.patience), wish.tenant}] = ++served_;
       --most;
+    } else if (too_many.contains(wish.number)) {
+      decision.outcome = Outcome::kRefused;
+      decision.reason = "tenant '" + wish.tenant + "' has " +
+                        std::to_string(options_.waiting_of_tenant) +
+                        " programs in the pool's queue, and no more may wait; try again when some "
+                        "of them have been placed";
     } else {
       decision.reason = Reasons(pass, wish, found.blocked);
       decision.outcome = wish.wait ? Outcome::kWaits : Outcome::kRefused;
     }
     if (decision.outcome == Outcome::kWaits) {
       decision.place = ++waiting;
-      const bool first =
-          pass.earmarks.size() < kEarmarks && !pass.earmarked.contains(wish.priority);
-      auto before = earmarks_.find(wish.number);
-      HostState* host =
-          first ? EarmarkFor(pass, wish, before == earmarks_.end() ? "" : before->second) : nullptr;
-      if (host != nullptr) {
-        pass.earmarks.push_back({&wish, host});
-        pass.earmarked.insert(wish.priority);
-        earmarks[wish.number] = host->name;
-      }
+      Keep(pass, wish);
     }
     decisions.push_back(std::move(decision));
   }
-  // A pass that was cut short has not seen all who wait.
-  if (most != 0) earmarks_ = std::move(earmarks);
+  // A pass that was cut short has not seen all who wait; what it has kept stays.
+  kept_.clear();
+  for (const Earmark& earmark : pass.earmarks) {
+    kept_[earmark.wish->number] = {earmark.host->name, earmark.until};
+  }
+  constexpr size_t kTurns = 100000;  // tenants are few
+  if (turns_.size() > kTurns) turns_.clear();
   return decisions;
 }
 

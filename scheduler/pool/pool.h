@@ -1,14 +1,18 @@
 // On which host of a pool a session goes, and who waits: a snapshot of hosts and wishes in,
 // decisions out. No clock, no thread, no network.
 //
-// Order: higher priority first; within one, tenants in turn, each by age. The first wish of a
-// priority that fits nowhere gets an earmark: a host where least is missing. Others go there only
-// if no more is missing for it then, so endless small sessions cannot starve a large one.
+// Order: by class (the priority, and one more for who has waited long); within one, tenants in
+// turn, each by age. The first wish of a class that fits nowhere gets an earmark: a host where
+// least is missing. Others, of whatever class, go there only if no more is missing for it then, or
+// if their time limit ends before it can be ready. So endless small sessions cannot starve a large
+// one.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace longwire::scheduler::pool {
@@ -23,6 +27,7 @@ struct DeviceState {
   bool cordoned = false;
   double busy = 0;                  // 0 to 1, of late
   uint64_t free_seen = UINT64_MAX;  // bytes that its host found free of late: a hint
+  uint64_t ends = 0;                // when all its sessions have ended by their limits; or kNever
 };
 
 struct HostState {
@@ -32,6 +37,7 @@ struct HostState {
   uint32_t sessions_limit = 0;
   bool cordoned = false;
   std::vector<DeviceState> devices;
+  std::set<std::string> programs;  // KindOf those that run there
 };
 
 struct Wish {
@@ -43,8 +49,11 @@ struct Wish {
   std::string only;                // the one host that will do; empty: any
   std::vector<std::string> avoid;  // hosts that will not
   uint32_t priority = 0;
-  uint64_t age = 0;   // lower: older
-  bool wait = false;  // else it is refused where it fits nowhere now
+  uint64_t age = 0;     // lower: older
+  uint64_t waited = 0;  // seconds
+  uint64_t limit = 0;   // seconds after which its session is ended; 0: it has no limit
+  bool wait = false;    // else it is refused where it fits nowhere now
+  std::string program;
 };
 
 enum class Outcome { kPlaced, kWaits, kRefused };
@@ -59,25 +68,44 @@ struct Decision {
   std::string reason;            // a sentence for its user, of one that is not placed
 };
 
+// A time that does not come.
+inline constexpr uint64_t kNever = UINT64_MAX;
+
+struct Options {
+  std::string policy = "least_loaded";  // or pack, spread, affinity
+  uint64_t patience = 30 * 60;          // seconds; who has waited so long is a class higher
+  size_t waiting_of_tenant = 100;
+};
+
+// When each tenant of a class was served last, as numbers that count up.
+using Turns = std::map<std::pair<uint32_t, std::string>, uint64_t>;
+
 // What a session is promised that did not say: its first lease. Less on smaller devices.
 inline constexpr uint64_t kLeastBytes = uint64_t{64} << 20;
 
 class Planner {
  public:
-  // `policy`: pack, spread or least_loaded.
-  explicit Planner(std::string policy) : policy_(std::move(policy)) {}
+  explicit Planner(Options options) : options_(std::move(options)) {}
+  explicit Planner(std::string policy) { options_.policy = std::move(policy); }
 
   // One decision for each wish, but for those behind the `most`th that is placed: they come next
-  // time.
+  // time. `now`: seconds of the clock that DeviceState::ends is of.
   std::vector<Decision> Plan(std::vector<HostState> hosts, const std::vector<Wish>& wishes,
-                             size_t most);
+                             size_t most, uint64_t now = 0);
 
   // Number of a waiting session → the host that is kept for it.
-  const std::map<std::string, std::string>& earmarks() const { return earmarks_; }
+  std::map<std::string, std::string> earmarks() const;
 
  private:
-  const std::string policy_;
-  std::map<std::string, std::string> earmarks_;
+  struct Kept {
+    std::string host;
+    uint64_t until = 0;  // who passes it ends before that; 0: nobody has passed it
+  };
+
+  Options options_;
+  std::map<std::string, Kept> kept_;  // by number
+  Turns turns_;
+  uint64_t served_ = 0;
 };
 
 // Parts of Plan, for those who explain it.
@@ -98,11 +126,19 @@ uint64_t Lacks(const Wish& wish, const HostState& host);
 // by what the host saw.
 std::vector<int32_t> ChooseDevices(const Wish& wish, const HostState& host,
                                    const std::string& policy, bool by_hints);
-// Whether `one` is the better host by the policy; both have room.
-bool IsBefore(const HostState& one, const HostState& other, const std::string& policy);
+// Whether `one` is the better host for the wish by the policy; both have room.
+bool IsBefore(const Wish& wish, const HostState& one, const HostState& other,
+              const std::string& policy);
 // As its claim does.
 void Take(const Wish& wish, const std::vector<int32_t>& devices, HostState* host);
-// The order in which wishes are served: their indices.
-std::vector<size_t> OrderOf(const std::vector<Wish>& wishes);
+// Its priority, and one more if it has waited for `patience`.
+uint32_t ClassOf(const Wish& wish, uint64_t patience);
+// Of which a host has cached what it loads: the same program of the same tenant.
+std::string KindOf(const std::string& tenant, const std::string& program);
+// The order in which wishes are served: their indices. `first`: numbers that come before the others
+// of their class.
+std::vector<size_t> OrderOf(const std::vector<Wish>& wishes, const Turns& turns = {},
+                            const std::set<std::string>& first = {},
+                            uint64_t patience = Options().patience);
 
 }  // namespace longwire::scheduler::pool

@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 
+#include "scheduler/simulate/pool_main.h"
 #include "scheduler/simulate/simulation.h"
 
 namespace longwire::scheduler::simulate {
@@ -15,6 +16,7 @@ constexpr char kUsage[] =
     "usage: longwire-simulate [--tenants N] [--devices N] [--hours N] [--seed N]\n"
     "                         [--policy strict_priority|weighted_fair] [--turn-ms N]\n"
     "                         [--max-wait-ms N] [--list]\n"
+    "       longwire-simulate --pool …\n"
     "Runs the scheduler against pseudo tenants on a virtual clock; --list shows each tenant.\n";
 
 struct Arguments {
@@ -83,6 +85,7 @@ void Print(const Result& result, const std::vector<Profile>& profiles, bool list
 }
 
 int Main(int count, char** words) {
+  if (count > 1 && std::strcmp(words[1], "--pool") == 0) return PoolMain(count, words);
   Arguments arguments;
   if (!Parse(count, words, &arguments)) {
     std::fputs(kUsage, stderr);

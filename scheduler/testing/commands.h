@@ -10,6 +10,7 @@
 
 #include "scheduler/core.h"
 #include "scheduler/placement/placement.h"
+#include "scheduler/pool/pool.h"
 #include "scheduler/testing/transcript.h"
 
 namespace longwire::scheduler::testing {
@@ -46,6 +47,18 @@ class PlacementCommands {
  private:
   std::string Place(const Command& command);
   std::map<DeviceId, DeviceLoad> devices_;
+};
+
+// pool, host, ask, queue.
+class PoolCommands {
+ public:
+  std::string Run(const Command& command);
+
+ private:
+  void AddHost(const Command& command);
+  std::string Ask(const Command& command);
+  std::string Queue(const Command& command);
+  std::vector<pool::HostState> hosts_;
 };
 
 // simulate SPAN, followed by one line for each tenant.

@@ -33,6 +33,7 @@ TEST_P(TranscriptTest, PrintsWhatItSays) {
 
   CoreCommands core;
   PlacementCommands placement;
+  PoolCommands pool;
   const std::string result =
       RunTranscript(text.str(), [&](const std::vector<Command>& block) -> std::string {
         if (block.empty()) return "error: no commands\n";
@@ -41,6 +42,9 @@ TEST_P(TranscriptTest, PrintsWhatItSays) {
         for (const Command& command : block) {
           const std::string& verb = command.Word(0);
           const bool places = verb == "device" || verb == "place" || verb == "server";
+          const bool pools = verb == "pool" || verb == "host" || verb == "ask" || verb == "queue";
+          if (pools) output += pool.Run(command);
+          if (pools) continue;
           output += places ? placement.Run(command) : core.Run(command);
         }
         return output;

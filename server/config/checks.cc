@@ -2,9 +2,11 @@
 #include <set>
 
 #include "server/config/config.h"
+#include "server/config/rule_checks.h"
 #include "server/config/schema.h"
 #include "server/config/text.h"
 #include "server/config/units.h"
+#include "server/rules/rule.h"
 #include "wire/guards.h"
 
 namespace longwire::config {
@@ -37,6 +39,10 @@ class Checker {
     CheckPolicies();
     CheckWalls();
     CheckPool();
+    CheckRules(config().rules(), "rules");
+    for (int i = 0; i < config().tenants_size(); ++i) {
+      CheckRules(config().tenants(i).rules(), Element("tenants", i) + ".rules");
+    }
   }
 
  private:
@@ -216,6 +222,21 @@ class Checker {
               " are not of one trust group; give both the same trust: if they may");
       return;
     }
+  }
+
+  template <class List>
+  void CheckRules(const List& list, const std::string& path) {
+    for (int i = 0; i < list.size(); ++i) {
+      const std::string place = Element(path, i);
+      CheckRule(list.Get(i), [&](const std::string& key, const std::string& sentence) {
+        Add(key.empty() ? place : place + "." + key, sentence);
+      });
+    }
+    const size_t global = path == "rules" ? 0 : static_cast<size_t>(config().rules_size());
+    const size_t all = static_cast<size_t>(list.size()) + global;
+    if (all <= rules::kMaxRules) return;
+    Add(path, "rules: expected at most " + std::to_string(rules::kMaxRules) +
+                  " of one tenant, with those of all tenants, found " + std::to_string(all));
   }
 
   void CheckPool() {

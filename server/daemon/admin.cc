@@ -87,6 +87,8 @@ transport::AdminReply Admin::Execute(const std::string& who,
       return Forget(who, request.forget().host());
     case transport::AdminRequest::kCordon:
       return Cordon(who, request.cordon().device(), request.cordon().off());
+    case transport::AdminRequest::kMigrate:
+      return Migrate(who, request.migrate().session(), request.migrate().device());
     default:
       return Refuse("this longwired (" LONGWIRE_VERSION
                     ") does not know what it is asked for; upgrade it");
@@ -108,6 +110,11 @@ transport::AdminReply Admin::Kill(const std::string& who, uint64_t id) {
                        "the server's administrator ended this session"});
   return Done(who, "session " + std::to_string(id) + " of '" + session->client().peer.identity +
                        "' has been ended");
+}
+
+transport::AdminReply Admin::Migrate(const std::string& who, uint64_t id, int32_t device) {
+  std::string sentence;
+  return table_.Move(id, device, &sentence) ? Done(who, sentence) : Refuse(sentence);
 }
 
 transport::AdminReply Admin::Evict(const std::string& who, const std::string& name) {

@@ -36,6 +36,7 @@ class Admin {
 
  private:
   transport::AdminReply Kill(const std::string& who, uint64_t session);
+  transport::AdminReply Migrate(const std::string& who, uint64_t session, int32_t device);
   transport::AdminReply Evict(const std::string& who, const std::string& name);
   transport::AdminReply Forget(const std::string& who, const std::string& host);
   transport::AdminReply ChangePolicy(const std::string& who,

@@ -109,7 +109,7 @@ void Handle(AcceptLoop& loop, transport::ServerStream& stream, Kind kind, Arriva
     stream.End(true);
     return;
   }
-  std::shared_ptr<ServerSession> session = table.Find(attach.session);
+  std::shared_ptr<ServerSession> session = table.FindAlsoMoved(attach.session);
   bool fits = (attach.lane == 0) == (kind == Kind::kExecute);
   if (session == nullptr || !fits || !session->MayAttach(attach.lane, attach.token, peer)) {
     std::string sentence = table.FarewellTo(peer, attach.session);

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "base/uuid_text.h"
@@ -148,6 +149,11 @@ int32_t PresentKeeper(const warden::KeeperProcess& first, const warden::Stats* s
   return first.pid;
 }
 
+void FillSum(const gates::LatencyCounts& counts, transport::TimeSum* sum) {
+  sum->set_count(std::accumulate(counts.counts.begin(), counts.counts.end(), uint64_t{0}));
+  sum->set_seconds(static_cast<double>(counts.nanoseconds) / 1e9);
+}
+
 void FillSession(ServerSession& session, const warden::Stats* stats, OfSessions& of_sessions,
                  gates::HostMemoryTable& host_memory, transport::Session* out) {
   const ClientDescription& client = session.client();
@@ -172,7 +178,12 @@ void FillSession(ServerSession& session, const warden::Stats* stats, OfSessions&
   out->set_local(client.local());
   out->set_epoch(session.epoch());
   uint64_t round_trips = 0;
-  if (session.gates() != nullptr) out->set_calls(CallsOf(*session.gates(), &round_trips));
+  if (session.gates() != nullptr) {
+    const gates::GatePage& page = *session.gates();
+    out->set_calls(CallsOf(*session.gates(), &round_trips));
+    FillSum(page.Counts(gates::Latency::kQueueing), out->mutable_launch_queueing());
+    FillSum(page.Counts(gates::Latency::kLaunchToStart), out->mutable_launch_to_start());
+  }
   out->set_round_trips(round_trips);
   uint64_t leased = 0;
   for (const warden::SessionStats* seat : of_sessions.seats[session.id()]) {
@@ -187,6 +198,18 @@ void FillSession(ServerSession& session, const warden::Stats* stats, OfSessions&
   }
   out->set_leased(leased);
   out->set_host_memory(host_memory.UsedBy(session.id()));
+}
+
+void AddEnded(const SessionTable& table, const Peer& peer, transport::InspectReply* reply) {
+  for (const UsageRecord& record : table.RecentlyEnded()) {
+    if (!peer.SeesAll() && record.tenant != peer.tenant->name()) continue;
+    transport::EndedSession* ended = reply->add_ended();
+    ended->set_id(record.session);
+    ended->set_identity(record.identity);
+    ended->set_tenant(record.tenant);
+    ended->set_program(record.program);
+    ended->set_reason(ReasonOf(record));
+  }
 }
 
 }  // namespace
@@ -222,6 +245,7 @@ transport::InspectReply Inspect(SessionTable& table, const Peer& peer) {
     FillSession(*session, stats ? &*stats : nullptr, of_sessions, table.host_memory(),
                 reply.add_sessions());
   }
+  AddEnded(table, peer, &reply);
   AddFigures(table, stats ? &*stats : nullptr, peer, &reply);
   return reply;
 }

@@ -69,15 +69,28 @@ Client::Client(Options options) : patience_(options.patience) {
   }
 }
 
+void Client::EndWithin(std::chrono::milliseconds time) { end_.store(Clock::now() + time); }
+
 bool Client::Try(const Attempt& attempt, std::string* sentence) {
   base::AssertNoRankedLockHeld();
+  // A connection that was lost comes back only while somebody waits for it: when nobody has
+  // answered, those that are not connected are waited for in turn.
   std::string all;
-  const size_t first = current_.load();
-  for (size_t i = 0; i < members_.size(); ++i) {
-    const size_t place = (first + i) % members_.size();
+  std::vector<bool> waited(members_.size(), false);  // connected, but did not answer in time
+  const size_t first = current_.load(), count = members_.size();
+  for (size_t i = 0; i < 2 * count; ++i) {
+    const size_t place = (first + i) % count;
+    if (waited[place]) continue;
     const Member& member = members_[place];
     grpc::ClientContext context;
-    context.set_deadline(After(patience_));
+    const auto left = end_.load() - Clock::now();
+    if (left.count() <= 0) {
+      *sentence = "longwired ends";
+      return false;
+    }
+    context.set_deadline(
+        After(std::min(patience_, std::chrono::ceil<std::chrono::milliseconds>(left))));
+    context.set_wait_for_ready(i >= count);
     grpc::Status status = attempt(member, context);
     if (status.ok()) {
       current_.store(place);
@@ -86,43 +99,59 @@ bool Client::Try(const Attempt& attempt, std::string* sentence) {
     *sentence = Explain(member.name, status);
     if (IsAnswer(status.error_code())) return false;
     all += (all.empty() ? "" : "; ") + *sentence;
+    waited[place] = status.error_code() != grpc::StatusCode::UNAVAILABLE;
   }
   *sentence = all;
   return false;
 }
 
+template <class Reply>
+bool Client::TryAndNote(const Attempt& attempt, const Reply& reply, std::string* sentence) {
+  int64_t known = newest_.load();
+  if (!Try(attempt, sentence)) return false;
+  const int64_t now = reply.header().revision();
+  if (now < known) {
+    went_back_.fetch_add(1);
+    newest_.store(now);
+    return true;
+  }
+  while (known < now && !newest_.compare_exchange_weak(known, now)) {
+  }
+  return true;
+}
+
 bool Client::Range(const pb::RangeRequest& request, pb::RangeResponse* reply,
                    std::string* sentence) {
-  return Try(
+  return TryAndNote(
       [&](const Member& member, grpc::ClientContext& context) {
         return pb::KV::NewStub(member.channel)->Range(&context, request, reply);
       },
-      sentence);
+      *reply, sentence);
 }
 
 bool Client::Put(const pb::PutRequest& request, pb::PutResponse* reply, std::string* sentence) {
-  return Try(
+  return TryAndNote(
       [&](const Member& member, grpc::ClientContext& context) {
         return pb::KV::NewStub(member.channel)->Put(&context, request, reply);
       },
-      sentence);
+      *reply, sentence);
 }
 
 bool Client::Delete(const pb::DeleteRangeRequest& request, pb::DeleteRangeResponse* reply,
                     std::string* sentence) {
-  return Try(
+  return TryAndNote(
       [&](const Member& member, grpc::ClientContext& context) {
         return pb::KV::NewStub(member.channel)->DeleteRange(&context, request, reply);
       },
-      sentence);
+      *reply, sentence);
 }
 
 bool Client::Txn(const pb::TxnRequest& request, pb::TxnResponse* reply, std::string* sentence) {
-  return Try(
+  return TryAndNote(
       [&](const Member& member, grpc::ClientContext& context) {
         return pb::KV::NewStub(member.channel)->Txn(&context, request, reply);
       },
-      sentence);
+      *reply, sentence);
 }
 
 bool Client::Grant(int64_t seconds, int64_t* lease, std::string* sentence) {

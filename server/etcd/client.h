@@ -34,6 +34,12 @@ class Client {
  public:
   explicit Client(Options options);
 
+  // At the process's end: what is not answered by then is not waited for, nor asked.
+  void EndWithin(std::chrono::milliseconds time);
+
+  // How often etcd was behind what it had said before: it was restored from an older copy.
+  uint64_t went_back() const { return went_back_.load(); }
+
   // Each is true on success; else false with a sentence for people.
   bool Range(const pb::RangeRequest& request, pb::RangeResponse* reply, std::string* sentence);
   bool Put(const pb::PutRequest& request, pb::PutResponse* reply, std::string* sentence);
@@ -62,10 +68,17 @@ class Client {
   // Calls `attempt` for one member after the other until one answers.
   using Attempt = std::function<grpc::Status(const Member& member, grpc::ClientContext& context)>;
   bool Try(const Attempt& attempt, std::string* sentence);
+  // The same; the reply tells a revision, which is not before those that were known at the call.
+  template <class Reply>
+  bool TryAndNote(const Attempt& attempt, const Reply& reply, std::string* sentence);
 
   std::vector<Member> members_;
   const std::chrono::milliseconds patience_;
   std::atomic<size_t> current_{0};
+  std::atomic<int64_t> newest_{0};  // revision
+  std::atomic<uint64_t> went_back_{0};
+  using Clock = std::chrono::steady_clock;
+  std::atomic<Clock::time_point> end_{Clock::time_point::max()};
 };
 
 // The end of the range of all keys that begin with `prefix`.

@@ -28,6 +28,7 @@ struct GatePage::Header {
   alignas(64) std::atomic<uint32_t> changes{1};
   std::atomic<uint32_t> heard{0};  // the count that the worker has acknowledged; 0: none yet
   std::atomic<uint64_t> awake_spent{0};
+  std::atomic<uint32_t> has_rules{0};
 };
 
 namespace {
@@ -97,6 +98,8 @@ GatePage::~GatePage() {
 std::atomic<uint64_t>& GatePage::bytes_in_flight() { return header_->bytes_in_flight; }
 
 std::atomic<uint64_t>& GatePage::segment_bytes() { return header_->segment_bytes; }
+
+std::atomic<uint32_t>& GatePage::has_rules() { return header_->has_rules; }
 
 std::atomic<uint64_t>& GatePage::awake() { return header_->awake; }
 

@@ -63,6 +63,8 @@ class GatePage {
   std::atomic<uint64_t>& bytes_in_flight();
   // Bytes of pinned memory that the session may share with its worker, likewise; 0: none.
   std::atomic<uint64_t>& segment_bytes();
+  // 1: a packet with rules (server/rules/rule.h) follows the opening, likewise.
+  std::atomic<uint32_t>& has_rules();
   // How long the worker's threads stay awake after the session's last message, in nanoseconds; the
   // daemon writes it at any time. 0: they sleep.
   std::atomic<uint64_t>& awake();

@@ -75,7 +75,7 @@ uint64_t ChunkPool::FreeBesideChunks(uint64_t worker) const {
 uint64_t ChunkPool::FreeWith(uint64_t worker, uint64_t more, uint64_t more_of_tenant) const {
   uint64_t device = FreeOnDevice(worker) + more;
   if (options_.quota == nullptr) return std::min(device, lendable_);
-  uint64_t room = options_.quota->room(worker);
+  uint64_t room = options_.quota->room_with_spare(worker);
   room += std::min(more_of_tenant, UINT64_MAX - room);
   return std::min({device, room, lendable_});
 }

@@ -136,6 +136,8 @@ bool ChunkPool::Lacks(LeaseInProgress* lease, uint64_t need, bool patient, Step*
   uint64_t soon = of_tenant ? EndingBytes(lease->worker) : EndingBytes();
   if (patient && lease->lacks <= soon) {
     *step = Step::kWaiting;
+  } else if (of_tenant && lease->for_part && !lease->spare && quota->Want(lease->worker, need)) {
+    *step = Step::kWaiting;
   } else if (of_tenant) {
     *step = Refused(lease, kOutOfMemory,
                     std::to_string(need) + " bytes asked for, " + std::to_string(room) +
@@ -456,7 +458,7 @@ std::vector<ChunkSize> ChunkPool::Sizes() const {
 }
 
 uint64_t ChunkPool::TotalFor(uint64_t worker) const {
-  return options_.quota == nullptr ? total() : std::min(total(), options_.quota->limit(worker));
+  return options_.quota == nullptr ? total() : std::min(total(), options_.quota->ceiling(worker));
 }
 
 uint64_t ChunkPool::FreeOnDevice(uint64_t worker) const {

@@ -62,6 +62,7 @@ struct LeaseInProgress {
   // same tenant if `of_tenant` (the tenant's limit is reached).
   uint64_t lacks = 0;
   bool of_tenant = false;
+  bool for_part = true;  // may wait until its tenant's part of a limit over a pool has grown
 };
 
 // One chunk for the scrubbing thread, and its answer.

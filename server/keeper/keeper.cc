@@ -22,6 +22,10 @@ constexpr std::chrono::milliseconds kDrainCheck = Drain::kNextAfter;
 // context needs tenths of a second to go.
 constexpr std::chrono::seconds kEndingPatience{5};
 
+// How long a lease waits until its tenant's part of a limit over the pool has grown: longer than
+// other hosts need to give back what is idle, and no longer than a program should wait for a no.
+constexpr std::chrono::seconds kPartPatience{1};
+
 // The largest part of a device's memory that is kept in prepared chunks.
 constexpr uint64_t kPreparedPart = 32;
 constexpr uint64_t kPreparedBytes = kChunkClasses[1];
@@ -301,6 +305,7 @@ bool Keeper::AdvanceLeases() {
     waiting |= !session.later.empty();
     if (session.lease == nullptr) continue;
     bool patient = now - session.asked < kEndingPatience;
+    session.lease->for_part = now - session.asked < kPartPatience;
     ChunkPool::Step step = pool_.Advance(session.lease.get(), patient);
     if (step == ChunkPool::Step::kRefused && (Reclaim(session) || SwapFor(session))) {
       step = ChunkPool::Step::kWaiting;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <new>
+#include <utility>
 
 #include "wire/rings/segment.h"
 
@@ -23,6 +24,9 @@ struct TenantLedger::Table {
   uint64_t reserved[kTenants];
   uint64_t charged[kTenants][kDevices];
   bool latency_critical[kTenants];
+  uint64_t ceiling[kTenants];
+  uint64_t spare[kTenants];
+  uint64_t wanted[kTenants];
 };
 
 // The table's lock; it stays usable when a process dies while it holds it: each change is one
@@ -102,6 +106,44 @@ uint64_t TenantLedger::room(uint32_t tenant) {
   Locked lock(*table_);
   uint64_t limit = table_->limit[tenant];
   return limit == UINT64_MAX ? limit : limit - std::min(limit, Sum(tenant));
+}
+
+void TenantLedger::SetPool(uint32_t tenant, uint64_t ceiling, uint64_t spare) {
+  if (tenant == 0 || tenant >= kTenants) return;
+  Locked lock(*table_);
+  table_->ceiling[tenant] = ceiling;
+  table_->spare[tenant] = spare;
+}
+
+uint64_t TenantLedger::ceiling(uint32_t tenant) {
+  if (tenant >= kTenants) return UINT64_MAX;
+  Locked lock(*table_);
+  return std::max(table_->limit[tenant], table_->ceiling[tenant]);
+}
+
+uint64_t TenantLedger::room_with_spare(uint32_t tenant) {
+  if (tenant >= kTenants) return UINT64_MAX;
+  Locked lock(*table_);
+  uint64_t limit = table_->limit[tenant];
+  if (limit == UINT64_MAX) return limit;
+  limit += std::min(table_->spare[tenant], UINT64_MAX - limit);
+  return limit - std::min(limit, Sum(tenant));
+}
+
+bool TenantLedger::Want(uint32_t tenant, uint64_t more) {
+  if (tenant == 0 || tenant >= kTenants) return false;
+  Locked lock(*table_);
+  const uint64_t sum = Sum(tenant);
+  const uint64_t ceiling = table_->ceiling[tenant];
+  if (ceiling <= table_->limit[tenant] || sum > ceiling || more > ceiling - sum) return false;
+  table_->wanted[tenant] = std::max(table_->wanted[tenant], sum + more);
+  return true;
+}
+
+uint64_t TenantLedger::TakeWanted(uint32_t tenant) {
+  if (tenant >= kTenants) return 0;
+  Locked lock(*table_);
+  return std::exchange(table_->wanted[tenant], 0);
 }
 
 void TenantLedger::SetReservation(uint32_t tenant, uint64_t bytes) {

@@ -33,6 +33,18 @@ class TenantLedger {
   // Bytes that the tenant may still lease.
   uint64_t room(uint32_t tenant);
 
+  // A limit that is a part of one over a pool of hosts: it may be raised up to `ceiling`, so
+  // whoever needs more waits a moment for it; `spare` bytes of that no host has now. 0, 0: it is
+  // none.
+  void SetPool(uint32_t tenant, uint64_t ceiling, uint64_t spare);
+  uint64_t ceiling(uint32_t tenant);  // the limit, if it is no part
+  // As room, with what is spare.
+  uint64_t room_with_spare(uint32_t tenant);
+  // Notes that it would have `more` bytes; false where waiting for them makes no sense.
+  bool Want(uint32_t tenant, uint64_t more);
+  // The most that was noted since the last call; 0: nothing.
+  uint64_t TakeWanted(uint32_t tenant);
+
   // Bytes of each device that are reserved for this tenant.
   void SetReservation(uint32_t tenant, uint64_t bytes);
   uint64_t reservation(uint32_t tenant);
@@ -77,7 +89,12 @@ class Quota {
   uint64_t limit(uint64_t worker) { return ledger_.limit(TenantOf(worker)); }
   uint64_t reservation(uint64_t worker) { return ledger_.reservation(TenantOf(worker)); }
   bool latency_critical(uint64_t worker) { return ledger_.latency_critical(TenantOf(worker)); }
+  uint64_t ceiling(uint64_t worker) { return ledger_.ceiling(TenantOf(worker)); }
+  bool Want(uint64_t worker, uint64_t more) { return ledger_.Want(TenantOf(worker), more); }
   uint64_t room(uint64_t worker) { return enforced_ ? ledger_.room(TenantOf(worker)) : UINT64_MAX; }
+  uint64_t room_with_spare(uint64_t worker) {
+    return enforced_ ? ledger_.room_with_spare(TenantOf(worker)) : UINT64_MAX;
+  }
   uint64_t ReservedForOthers(uint64_t worker) {
     return enforced_ ? ledger_.ReservedForOthers(TenantOf(worker), device_) : 0;
   }

@@ -97,5 +97,23 @@ TEST(QuotaTest, WorkersOfATenantShareItsLimit) {
   EXPECT_TRUE(quota.Charge(72, 100));
 }
 
+TEST(QuotaTest, KnowsWhatWaitsBeyondAPartOfAPoolsLimit) {
+  auto ledger = TenantLedger::Create();
+  ledger->SetLimit(1, 10);
+  ASSERT_TRUE(ledger->Charge(1, 0, 8));
+  EXPECT_EQ(10u, ledger->ceiling(1));
+  EXPECT_FALSE(ledger->Want(1, 4)) << "a limit that is no part does not grow";
+  ledger->SetPool(1, 30, 5);
+  EXPECT_EQ(30u, ledger->ceiling(1));
+  EXPECT_EQ(2u, ledger->room(1));
+  EXPECT_EQ(7u, ledger->room_with_spare(1));
+  EXPECT_FALSE(ledger->Want(1, 23)) << "beyond the whole limit";
+  EXPECT_TRUE(ledger->Want(1, 22));
+  EXPECT_TRUE(ledger->Want(1, 4));
+  EXPECT_EQ(30u, ledger->TakeWanted(1));
+  EXPECT_EQ(0u, ledger->TakeWanted(1));
+  EXPECT_FALSE(ledger->Charge(1, 0, 3)) << "what is wanted is not there yet";
+}
+
 }  // namespace
 }  // namespace longwire::keeper

@@ -1,5 +1,7 @@
 #include "server/pool/directory.h"
 
+#include <cstdlib>
+
 #include "server/pool/keys.h"
 
 namespace longwire::pool {
@@ -36,11 +38,27 @@ void ReadWaiter(const std::string& key, const etcd::pb::KeyValue& kv, Directory*
 
 }  // namespace
 
+uint64_t ReadEpoch(const std::string& value) { return std::strtoull(value.c_str(), nullptr, 10); }
+
+std::string WhyHalted(const Directory& directory) {
+  for (const auto& [name, entry] : directory.hosts) {
+    if (entry.capacity_changed == 0 || entry.capacity.epoch() == directory.epoch) continue;
+    return "etcd was restored from an older copy, and the host '" + name +
+           "' has not said yet what runs there; if it is gone for good, an administrator says: "
+           "longwire admin forget " +
+           name;
+  }
+  return {};
+}
+
 Directory ReadDirectory(const etcd::Mirror::Keys& keys) {
   Directory directory;
   for (const auto& [key, kv] : keys) {
     if (key == kPlacer) {
       ReadPlacer(kv, &directory);
+    } else if (key == kEpoch) {
+      directory.epoch = ReadEpoch(kv.value());
+      directory.epoch_changed = kv.mod_revision();
     } else if (key.starts_with(kHosts) || key.starts_with(kCapacities) || key.starts_with(kLoads)) {
       ReadHostKeys(key, kv, &directory);
     } else if (key.starts_with(kClaims)) {
@@ -104,6 +122,8 @@ scheduler::pool::Wish WishOf(const Waiter& waiter) {
   wish.priority = request.priority();
   wish.age = static_cast<uint64_t>(waiter.created);
   wish.wait = request.wait();
+  wish.limit = request.time_limit();
+  wish.program = request.program();
   return wish;
 }
 

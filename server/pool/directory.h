@@ -26,6 +26,8 @@ struct Waiter {
 };
 
 struct Directory {
+  uint64_t epoch = 0;
+  int64_t epoch_changed = 0;                  // revision; 0: there is none
   std::map<std::string, HostEntry> hosts;     // by name
   std::map<std::string, Claims> claims;       // by host
   std::map<std::string, std::string> owners;  // session's number → host
@@ -36,6 +38,10 @@ struct Directory {
 };
 
 // What cannot be read is left out: nothing is placed there.
+uint64_t ReadEpoch(const std::string& value);
+// Why nothing may be placed at all: etcd was restored, and a host has not written yet what runs
+// there. Empty: it may.
+std::string WhyHalted(const Directory& directory);
 Directory ReadDirectory(const etcd::Mirror::Keys& keys);
 
 // Those that are in the pool now.

@@ -1,5 +1,8 @@
 #include "server/pool/forget.h"
 
+#include <algorithm>
+#include <map>
+
 #include "server/pool/accounts.h"
 #include "server/pool/keys.h"
 
@@ -39,6 +42,37 @@ bool ForgetClaims(etcd::Client& client, const std::string& host, Capacity capaci
   }
 }
 
+// Its parts of tenants' memory are everybody's again.
+bool ForgetParts(etcd::Client& client, const std::string& host, std::string* sentence) {
+  etcd::pb::RangeRequest read;
+  etcd::pb::RangeResponse found;
+  read.set_key(std::string(kTenants));
+  read.set_range_end(etcd::EndOfPrefix(std::string(kTenants)));
+  if (!client.Range(read, &found, sentence)) return false;
+  std::map<std::string, etcd::pb::KeyValue> keys;
+  for (const etcd::pb::KeyValue& kv : found.kvs()) keys[kv.key()] = kv;
+  for (const auto& [key, kv] : keys) {
+    const std::string tenant_key = key.substr(0, key.rfind('/'));
+    Part part;
+    Tenant tenant;
+    if (LastPart(key) != host || !keys.contains(tenant_key) || !Decode(kv.value(), &part) ||
+        !Decode(keys[tenant_key].value(), &tenant)) {
+      continue;
+    }
+    tenant.set_parts(tenant.parts() - std::min(tenant.parts(), part.bytes()));
+    etcd::pb::TxnRequest request;
+    etcd::pb::TxnResponse reply;
+    *request.add_compare() = etcd::Absent(Key(kHosts, host));
+    *request.add_compare() = etcd::ChangedAt(tenant_key, keys[tenant_key].mod_revision());
+    *request.add_success() = etcd::DeleteOp(key);
+    *request.add_success() = etcd::PutOp(tenant_key, Encode(tenant));
+    if (!client.Txn(request, &reply, sentence)) return false;
+    *sentence = "the parts of tenants' memory are just changing; say it again";
+    if (!reply.succeeded()) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 bool Forget(etcd::Client& client, const std::string& host, std::string* sentence) {
@@ -63,6 +97,7 @@ bool Forget(etcd::Client& client, const std::string& host, std::string* sentence
   if (!Decode(kept.kvs(0).value(), &capacity)) return false;
   int64_t changed = kept.kvs(0).mod_revision();
   size_t claims = 0;
+  if (!ForgetParts(client, host, sentence)) return false;
   if (!ForgetClaims(client, host, capacity, &changed, &claims, sentence)) return false;
   etcd::pb::TxnRequest request;
   etcd::pb::TxnResponse reply;

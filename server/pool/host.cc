@@ -6,6 +6,7 @@
 #include "base/reason.h"
 #include "base/start_thread.h"
 #include "link/transport/log.h"
+#include "server/pool/directory.h"
 #include "server/pool/keys.h"
 
 namespace longwire::pool {
@@ -143,9 +144,11 @@ void HostPart::Step() {
   std::string sentence;
   if (lease_.id() == 0) {
     std::string problem = lease_.problem();
-    return Leave(problem.empty() ? "it is just joining" : problem);
+    Leave(problem.empty() ? "it is just joining" : problem);
+    return DropGone();
   }
   if (joined_lease_ != lease_.id() || !joined(&sentence)) {
+    DropGone();
     if (!Join(&sentence)) return Leave(sentence);
     next_check_ = Clock::now() + kCheck;
   }
@@ -162,15 +165,17 @@ void HostPart::Step() {
 }
 
 bool HostPart::Read(Truth* truth, std::string* sentence) {
+  const auto asked = Clock::now();
   const std::string claims = Key(kClaims, options_.name) + "/";
   etcd::pb::TxnRequest request;
   etcd::pb::TxnResponse reply;
   *request.add_success() = etcd::ReadOp(Key(kHosts, options_.name));
   *request.add_success() = etcd::ReadOp(Key(kCapacities, options_.name));
   *request.add_success() = etcd::ReadOp(claims, etcd::EndOfPrefix(claims));
+  *request.add_success() = etcd::ReadOp(std::string(kEpoch));
   if (!client_.Txn(request, &reply, sentence)) return false;
   *sentence = "etcd's answer cannot be understood";
-  if (reply.responses_size() != 3) return false;
+  if (reply.responses_size() != 4) return false;
   truth->revision = reply.header().revision();
   auto one = [&](int place) -> etcd::pb::KeyValue {
     const auto& range = reply.responses(place).response_range();
@@ -178,6 +183,8 @@ bool HostPart::Read(Truth* truth, std::string* sentence) {
   };
   truth->host = one(0);
   truth->capacity_kv = one(1);
+  truth->epoch_kv = one(3);
+  truth->epoch = ReadEpoch(truth->epoch_kv.value());
   if (truth->capacity_kv.mod_revision() != 0 &&
       !Decode(truth->capacity_kv.value(), &truth->capacity)) {
     *sentence = Key(kCapacities, options_.name) + " in etcd is no record of this version";
@@ -190,6 +197,9 @@ bool HostPart::Read(Truth* truth, std::string* sentence) {
     *sentence = kv.key() + " in etcd is no record of this version";
     return false;
   }
+  base::MutexLock lock(mutex_);
+  heard_ = asked;
+  claims_ = truth->claims;
   return true;
 }
 
@@ -201,7 +211,7 @@ void HostPart::Check() {
   std::string sentence;
   if (!Read(&truth, &sentence)) return;  // known_ stays; nothing opens without etcd anyway
   Host host;
-  if (truth.revision < newest_revision_) {
+  if (client_.went_back() != went_back_ || truth.epoch != epoch_) {
     sentence = "etcd was restored from an older copy";
   } else if (truth.host.lease() != joined_lease_ || !Decode(truth.host.value(), &host) ||
              host.incarnation() != incarnation_) {
@@ -213,7 +223,6 @@ void HostPart::Check() {
   } else {
     sentence.clear();
   }
-  newest_revision_ = truth.revision;
   const auto now = Clock::now();
   {
     base::MutexLock lock(mutex_);
@@ -242,6 +251,7 @@ void HostPart::SyncCapacity(const Truth& truth) {
   if (!facts_.Describe(&now, &sentence)) return;
   now.set_identity(identity_);
   now.set_incarnation(incarnation_);
+  now.set_epoch(epoch_);
   Rewrite(truth.claims, &now);
   if (now.SerializeAsString() == truth.capacity.SerializeAsString()) return;
   etcd::pb::TxnRequest request;
@@ -284,7 +294,7 @@ void HostPart::WriteOpened() {
   }
 }
 
-void HostPart::GiveBackOver() {
+std::vector<std::string> HostPart::Gone() {
   std::vector<std::string> gone;
   for (const std::string& number : Listed(State::kOver, SIZE_MAX)) {
     std::vector<uint64_t> sessions;
@@ -295,9 +305,24 @@ void HostPart::GiveBackOver() {
     if (facts_.AreGone(sessions)) gone.push_back(number);
     if (gone.size() == kAtOnce) break;
   }
-  if (!gone.empty() && GiveBack(gone)) {
-    base::MutexLock lock(mutex_);
-    for (const std::string& number : gone) known_.erase(number);
+  return gone;
+}
+
+void HostPart::GiveBackOver() {
+  const std::vector<std::string> gone = Gone();
+  if (gone.empty() || !GiveBack(gone)) return;
+  base::MutexLock lock(mutex_);
+  for (const std::string& number : gone) known_.erase(number);
+}
+
+// Outside the pool: what does not live here any more is not written when it joins anew, so its room
+// is free for what is opened without etcd.
+void HostPart::DropGone() {
+  const std::vector<std::string> gone = Gone();
+  base::MutexLock lock(mutex_);
+  for (const std::string& number : gone) {
+    known_.erase(number);
+    alone_.erase(number);
   }
 }
 

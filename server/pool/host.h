@@ -62,6 +62,11 @@ class HostPart {
   // that was placed here. Else a sentence; *again says that the program may be placed anew.
   bool Admit(const std::string& number, const std::string& ticket, const std::string& identity,
              Claim* claim, std::string* sentence, bool* again);
+  // Whether etcd has not answered for so long that this host decides by itself.
+  bool CutOff() const;
+  // While it is cut off: a place here for a session of the host's own number, if there is room.
+  bool OpenAlone(const Request& request, const std::string& policy, std::string* number,
+                 Claim* claim, std::string* sentence);
   // What came of it, exactly one of the two. `sessions`: the daemon's numbers of all that were
   // tried.
   void Opened(const std::string& number);
@@ -83,6 +88,8 @@ class HostPart {
     Claims claims;
     std::map<std::string, int64_t> changed;  // of claims
     int64_t revision = 0;
+    etcd::pb::KeyValue epoch_kv;
+    uint64_t epoch = 0;
   };
 
   void Loop();
@@ -96,11 +103,16 @@ class HostPart {
   bool Reconcile(Truth* truth, Capacity now, std::string* sentence);
   bool ClaimDevices(const Capacity& now, etcd::pb::TxnRequest* request, std::string* sentence);
   Claims Living();
+  bool EnterEpoch(const Truth& truth, std::string* sentence);
+  // alone.cc
+  Claims Kept();
   // The rest
   void Check();
   void SyncCapacity(const Truth& truth);
   void WriteOpened();
   void GiveBackOver();
+  std::vector<std::string> Gone();
+  void DropGone();
   bool GiveBack(const std::vector<std::string>& numbers);
   void WriteLoad();
   void Leave(const std::string& sentence);
@@ -114,12 +126,16 @@ class HostPart {
   // Used by the thread alone.
   std::string identity_;
   uint64_t incarnation_ = 0;
+  uint64_t written_ = 0;    // the newest incarnation that etcd has taken
+  uint64_t epoch_ = 0;      // in which it joined last
+  uint64_t went_back_ = 0;  // of the client, when the last epoch was counted
   int64_t joined_lease_ = 0;
-  int64_t newest_revision_ = 0;
   std::string load_written_;
   Clock::time_point next_check_{}, next_load_{};
 
   std::thread thread_;
+  // Held while what is kept is counted and more is added, so without a rank: what it asks may wait.
+  base::Mutex opening_alone_ LONGWIRE_ACQUIRED_BEFORE(mutex_);
   mutable base::Mutex mutex_{base::ranks::kPoolHost};
   base::CondVar wake_;
   bool stop_ LONGWIRE_GUARDED_BY(mutex_) = false;
@@ -128,6 +144,9 @@ class HostPart {
   uint64_t joined_as_ LONGWIRE_GUARDED_BY(mutex_) = 0;  // incarnation
   std::string outside_ LONGWIRE_GUARDED_BY(mutex_) = "it is just joining";
   std::map<std::string, Known> known_ LONGWIRE_GUARDED_BY(mutex_);  // claims, by number
+  Clock::time_point heard_ LONGWIRE_GUARDED_BY(mutex_){};           // when etcd answered last
+  Claims claims_ LONGWIRE_GUARDED_BY(mutex_);                       // as etcd had them then
+  Claims alone_ LONGWIRE_GUARDED_BY(mutex_);                        // opened without etcd
 };
 
 }  // namespace longwire::pool

@@ -12,6 +12,7 @@
 #include "base/read_write.h"
 #include "base/reason.h"
 #include "link/transport/log.h"
+#include "server/pool/directory.h"
 #include "server/pool/host.h"
 #include "server/pool/keys.h"
 #include "wire/descriptors.h"
@@ -42,8 +43,9 @@ std::string ForgetHint(const std::string& host) {
 
 bool HostPart::ReadIdentity(std::string* sentence) {
   std::istringstream text(wire::ReadFile(options_.state_file.c_str(), kFileLimit));
-  text >> identity_ >> incarnation_;
-  if (text && IsNumber(identity_)) return true;
+  const bool whole = static_cast<bool>(text >> identity_ >> incarnation_);
+  text >> written_ >> epoch_;  // not there in files of earlier versions
+  if (whole && IsNumber(identity_)) return true;
   if (access(options_.state_file.c_str(), F_OK) == 0) {
     *sentence = options_.state_file + " does not say which host of the pool this is; remove it, " +
                 "and then say: longwire admin forget " + options_.name;
@@ -56,7 +58,8 @@ bool HostPart::ReadIdentity(std::string* sentence) {
 }
 
 bool HostPart::WriteIdentity(std::string* sentence) const {
-  const std::string text = identity_ + " " + std::to_string(incarnation_) + "\n";
+  const std::string text = identity_ + " " + std::to_string(incarnation_) + " " +
+                           std::to_string(written_) + " " + std::to_string(epoch_) + "\n";
   const std::string made = options_.state_file + ".new";
   wire::Descriptor file = wire::OpenFile(made.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
   bool whole = file.valid() && base::WriteAll(file.get(), std::as_bytes(std::span(text))) &&
@@ -96,7 +99,10 @@ Claims HostPart::Living() {
   base::MutexLock lock(mutex_);
   for (const auto& [number, known] : known_) {
     // One that is being opened, or whose memory is not back yet, is kept as etcd has it.
-    if (known.state != State::kSeen) living.try_emplace(number);
+    if (known.state == State::kSeen) continue;
+    Claim& claim = living[number];
+    auto alone = alone_.find(number);
+    if (alone != alone_.end()) claim = alone->second;
   }
   return living;
 }
@@ -105,6 +111,7 @@ Claims HostPart::Living() {
 // sum. Nobody else writes them: without host/H nothing is placed here.
 bool HostPart::Reconcile(Truth* truth, Capacity now, std::string* sentence) {
   const std::string key = Key(kCapacities, options_.name);
+  DropGone();  // reading etcd may have taken long
   const Claims living = Living();
   Claims wanted;
   for (const auto& [number, claim] : living) {
@@ -115,9 +122,12 @@ bool HostPart::Reconcile(Truth* truth, Capacity now, std::string* sentence) {
     kept.set_incarnation(incarnation_);
     if (claim.devices_size() != 0) kept.set_state(OPEN);
   }
-  std::set<std::string> numbers;
-  for (const auto& [number, claim] : truth->claims) numbers.insert(number);
-  for (const auto& [number, claim] : wanted) numbers.insert(number);
+  // Those that go are first: their room may be others' by now.
+  std::vector<std::string> numbers;
+  for (const auto& [number, claim] : truth->claims) {
+    if (!wanted.contains(number)) numbers.push_back(number);
+  }
+  for (const auto& [number, claim] : wanted) numbers.push_back(number);
   auto next = numbers.begin();
   do {
     etcd::pb::TxnRequest request;
@@ -153,6 +163,7 @@ bool HostPart::Reconcile(Truth* truth, Capacity now, std::string* sentence) {
     Known& known = known_[number];
     if (known.state == State::kSeen) known.state = State::kOpen;
     known.written = claim.state() == OPEN;
+    alone_.erase(number);
   }
   std::erase_if(known_, [&](const auto& one) {
     return one.second.state == State::kSeen && !wanted.contains(one.first);
@@ -185,12 +196,39 @@ bool HostPart::ClaimDevices(const Capacity& now, etcd::pb::TxnRequest* request,
   return true;
 }
 
+// A store that is behind what this host has seen was restored. Who sees it first counts the epoch
+// up; nothing is placed until each host has joined in it, and has written what is so.
+bool HostPart::EnterEpoch(const Truth& truth, std::string* sentence) {
+  const uint64_t back = client_.went_back();
+  const bool restored = back != went_back_ || truth.capacity.incarnation() < written_;
+  if (truth.epoch > epoch_ || !restored) {
+    went_back_ = back;
+    // An older one than before without a sign of it: that is one.
+    if (truth.epoch >= epoch_) {
+      epoch_ = truth.epoch;
+      return true;
+    }
+  }
+  const std::string key(kEpoch);
+  etcd::pb::TxnRequest request;
+  etcd::pb::TxnResponse reply;
+  *request.add_compare() = etcd::ChangedAt(key, truth.epoch_kv.mod_revision());
+  *request.add_success() = etcd::PutOp(key, std::to_string(epoch_ + 1));
+  if (!client_.Txn(request, &reply, sentence)) return false;
+  *sentence = "another host has just seen that etcd was restored";
+  if (!reply.succeeded()) return false;
+  Log(LogLevel::kWarning,
+      "etcd was restored from an older copy: nothing is placed until all hosts have joined anew");
+  ++epoch_;
+  went_back_ = back;
+  return true;
+}
+
 bool HostPart::Join(std::string* sentence) {
   const int64_t lease = lease_.id();
   Truth truth;
   Capacity now;
   if (!facts_.Describe(&now, sentence) || !Read(&truth, sentence)) return false;
-  newest_revision_ = truth.revision;
   // An answer that was lost, or a check that found fault: its own entry goes, then it joins anew.
   if (truth.host.create_revision() != 0 && truth.host.lease() == lease) {
     etcd::pb::DeleteRangeRequest request;
@@ -208,10 +246,12 @@ bool HostPart::Join(std::string* sentence) {
                 ", which this longwired does not know; upgrade it";
     return false;
   }
+  if (!EnterEpoch(truth, sentence)) return false;
   incarnation_ = std::max<uint64_t>(incarnation_, truth.capacity.incarnation()) + 1;
   if (!WriteIdentity(sentence)) return false;
   now.set_identity(identity_);
   now.set_incarnation(incarnation_);
+  now.set_epoch(epoch_);
   etcd::pb::TxnRequest request;
   etcd::pb::TxnResponse reply;
   if (!ClaimDevices(now, &request, sentence) || !Reconcile(&truth, now, sentence)) return false;
@@ -230,6 +270,8 @@ bool HostPart::Join(std::string* sentence) {
   *sentence = "another longwired has just joined the pool as '" + options_.name + "'";
   if (!reply.succeeded()) return false;
   joined_lease_ = lease;
+  written_ = incarnation_;
+  if (!WriteIdentity(sentence)) return false;
   load_written_.clear();
   Log(LogLevel::kInfo, "in the pool as '" + options_.name + "', incarnation " +
                            std::to_string(incarnation_) + ", with " +

@@ -18,6 +18,9 @@ inline constexpr std::string_view kCapacities = "longwire/cap/";
 inline constexpr std::string_view kLoads = "longwire/load/";
 inline constexpr std::string_view kClaims = "longwire/claim/";
 inline constexpr std::string_view kSessions = "longwire/sess/";
+// Counts up when etcd was restored from an older copy: what hosts wrote before does not hold.
+inline constexpr std::string_view kEpoch = "longwire/epoch";
+inline constexpr std::string_view kTenants = "longwire/ten/";
 inline constexpr std::string_view kQueue = "longwire/q/";
 inline constexpr std::string_view kAnswers = "longwire/ans/";
 

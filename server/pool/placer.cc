@@ -52,6 +52,7 @@ struct PlacerPart::Batch {
   std::map<std::string, Capacity> capacities;
   std::vector<std::string> numbers;  // of those who get an answer
   size_t placements = 0;
+  Counts sessions;  // by tenant, with those that are just placed
 };
 
 bool PlacerPart::Start(std::string* sentence) {
@@ -84,6 +85,7 @@ bool PlacerPart::Campaign() {
   read.set_key(key);
   if (!client_.Range(read, &found, &sentence)) return false;
   elected_lease_ = lease;
+  went_back_ = client_.went_back();
   if (found.kvs_size() != 0) {
     elected_ = found.kvs(0).create_revision();
     return found.kvs(0).lease() == lease;  // an answer was lost
@@ -102,11 +104,13 @@ bool PlacerPart::Campaign() {
 void PlacerPart::Lead() {
   std::string sentence;
   mirror_ = std::make_unique<etcd::Mirror>(client_, std::string(kPrefix), nullptr);
-  if (mirror_->Refresh(&sentence) && mirror_->Start(&sentence)) {
+  if (mirror_->Refresh(&sentence) && WriteLimits(client_, limits_, elected_, &sentence) &&
+      mirror_->Start(&sentence)) {
     Log(LogLevel::kInfo, "this host places the pool's sessions now");
     leads_.store(true);
     look_ = Clock::now() + kLook;
-    while (!stop_.load() && lease_.id() == elected_lease_ && Pass()) {
+    while (!stop_.load() && lease_.id() == elected_lease_ && client_.went_back() == went_back_ &&
+           Pass()) {
       mirror_->Wait(look_);
       if (Clock::now() >= look_) CheckWatch();
       look_ = Clock::now() + kLook;
@@ -118,6 +122,7 @@ void PlacerPart::Lead() {
   mirror_.reset();
   told_.clear();
   skipped_.clear();
+  ages_.Clear();
 }
 
 // A watch at a member that is stopped says nothing for long, and whoever waits would, too.
@@ -150,11 +155,17 @@ bool PlacerPart::Pass() {
     const Directory now = ReadDirectory(keys);
     return now.placer_created == elected_ && now.placer_lease == elected_lease_;
   }
-  std::vector<const Waiter*> waiters;
+  const auto clock = Clock::now();
+  ages_.Look(directory, clock);
+  std::vector<scheduler::pool::HostState> hosts = HostStates(directory);
+  for (scheduler::pool::HostState& host : hosts) ages_.Fill(directory, &host);
+  std::vector<const Waiter*> waiters, full;
   std::vector<scheduler::pool::Wish> wishes;
   std::set<std::string> numbers;
   const std::map<std::string, size_t> reserved = ReservedBy(directory);
+  const std::string halted = WhyHalted(directory);
   Batch batch;
+  batch.sessions = CountSessions(directory);
   std::erase_if(skipped_, [](const auto& one) { return Clock::now() > one.second; });
   for (const Waiter& waiter : directory.waiters) {
     // Two fronts may have been asked: one of them at a time.
@@ -162,10 +173,16 @@ bool PlacerPart::Pass() {
     if (skipped_.contains(waiter.number) || AnswerAgain(directory, waiter, &batch)) continue;
     auto held = reserved.find(waiter.request.identity());
     if (held != reserved.end() && held->second >= kReserved) continue;
+    if (!halted.empty() || !WhyFull(limits_, batch.sessions, waiter.request.tenant()).empty()) {
+      full.push_back(&waiter);
+      continue;
+    }
     waiters.push_back(&waiter);
     wishes.push_back(WishOf(waiter));
+    ages_.Fill(waiter, &wishes.back());
   }
-  auto decisions = planner_.Plan(HostStates(directory), wishes, one_by_one_ ? 1 : kPlacements);
+  auto decisions =
+      planner_.Plan(std::move(hosts), wishes, one_by_one_ ? 1 : kPlacements, Ages::Seconds(clock));
   const auto waiting = static_cast<uint32_t>(std::ranges::count_if(
       decisions, [](const Decision& one) { return one.outcome == Outcome::kWaits; }));
   bool cut = decisions.size() < wishes.size();
@@ -177,9 +194,26 @@ bool PlacerPart::Pass() {
       break;
     }
   }
+  if (!cut) DecideFull(directory, full, halted, waiting, &batch);
   if (!Execute(&batch) || cut) mirror_->Wake();
-  if (told_.size() > 2 * waiters.size()) told_.clear();
+  if (told_.size() > 2 * (waiters.size() + full.size())) told_.clear();
   return true;
+}
+
+// Behind all others in the queue: they are not waited for, and wait for none.
+void PlacerPart::DecideFull(const Directory& directory, const std::vector<const Waiter*>& full,
+                            const std::string& halted, uint32_t waiting, Batch* batch) {
+  const uint32_t all = waiting + static_cast<uint32_t>(std::ranges::count_if(
+                                     full, [](const Waiter* one) { return one->request.wait(); }));
+  for (const Waiter* waiter : full) {
+    if (batch->numbers.size() >= (one_by_one_ ? 1 : kAnswersAtOnce)) return mirror_->Wake();
+    Decision decision;
+    decision.outcome = waiter->request.wait() ? Outcome::kWaits : Outcome::kRefused;
+    decision.reason =
+        halted.empty() ? WhyFull(limits_, batch->sessions, waiter->request.tenant()) : halted;
+    if (waiter->request.wait()) decision.place = ++waiting;
+    Decide(directory, *waiter, decision, all, batch);
+  }
 }
 
 // A program whose front did not hear that it has a place, and asks again.
@@ -211,12 +245,15 @@ bool PlacerPart::AnswerAgain(const Directory& directory, const Waiter& waiter, B
 bool PlacerPart::Place(const Directory& directory, const Waiter& waiter, const Decision& decision,
                        Batch* batch) {
   const HostEntry& entry = directory.hosts.at(decision.host);
+  // It waits until the next pass, which sees that its tenant has all of its sessions.
+  if (!WhyFull(limits_, batch->sessions, waiter.request.tenant()).empty()) return false;
   Claim claim;
   claim.set_tenant(waiter.request.tenant());
   claim.set_identity(waiter.request.identity());
   claim.set_program(waiter.request.program());
   claim.set_ticket_hash(waiter.request.ticket_hash());
   claim.set_bytes(decision.bytes);
+  claim.set_time_limit(waiter.request.time_limit());
   claim.set_incarnation(entry.capacity.incarnation());
   for (int32_t device : decision.devices) claim.add_devices(device);
   auto [capacity, is_new] = batch->capacities.try_emplace(decision.host, entry.capacity);
@@ -226,6 +263,9 @@ bool PlacerPart::Place(const Directory& directory, const Waiter& waiter, const D
     *request.add_compare() =
         etcd::ChangedAt(Key(kCapacities, decision.host), entry.capacity_changed);
     *request.add_compare() = etcd::CreatedAt(Key(kHosts, decision.host), entry.host_created);
+  }
+  if (batch->placements == 0) {
+    *request.add_compare() = etcd::ChangedAt(std::string(kEpoch), directory.epoch_changed);
   }
   Owner owner;
   owner.set_host(decision.host);
@@ -237,6 +277,7 @@ bool PlacerPart::Place(const Directory& directory, const Waiter& waiter, const D
   *request.add_success() = etcd::PutOp(claim_key, Encode(claim));
   *request.add_success() = etcd::PutOp(session_key, Encode(owner));
   ++batch->placements;
+  ++batch->sessions[waiter.request.tenant()];
   return true;
 }
 

@@ -14,21 +14,25 @@
 #include <thread>
 
 #include "server/etcd/lease.h"
+#include "server/pool/ages.h"
 #include "server/pool/directory.h"
+#include "server/pool/limits.h"
 
 namespace longwire::pool {
 
 class PlacerPart {
  public:
-  // `policy`: pack, spread or least_loaded. `may`: whether this host is in the pool, so that it may
-  // be elected.
+  // `policy`: pack, spread, least_loaded or affinity. `grace`: so long a program that waits keeps
+  // its age without a front. `may`: whether this host is in the pool, so that it may be elected.
   PlacerPart(etcd::Client& client, etcd::Lease& lease, std::string host, std::string policy,
-             std::function<bool()> may)
+             TenantLimits limits, std::chrono::seconds grace, std::function<bool()> may)
       : client_(client),
         lease_(lease),
         host_(std::move(host)),
+        limits_(std::move(limits)),
         may_(std::move(may)),
-        planner_(std::move(policy)) {}
+        planner_(std::move(policy)),
+        ages_(grace) {}
   ~PlacerPart() { Stop(); }
 
   // False with a sentence where the system starts no thread.
@@ -47,6 +51,10 @@ class PlacerPart {
   bool Pass();
   void CheckWatch();
   struct Batch;
+  // Of tenants that have as many sessions as they may.
+  // Likewise all while nothing may be placed, which `halted` says.
+  void DecideFull(const Directory& directory, const std::vector<const Waiter*>& full,
+                  const std::string& halted, uint32_t waiting, Batch* batch);
   // False when it has to be looked at anew.
   bool Execute(Batch* batch);
   bool AnswerAgain(const Directory& directory, const Waiter& waiter, Batch* batch);
@@ -58,8 +66,10 @@ class PlacerPart {
   etcd::Client& client_;
   etcd::Lease& lease_;
   const std::string host_;
+  const TenantLimits limits_;
   const std::function<bool()> may_;
   scheduler::pool::Planner planner_;
+  Ages ages_;  // used by the thread alone
   std::atomic<bool> stop_{false};
   std::atomic<bool> leads_{false};
   std::atomic<uint64_t> placed_{0};
@@ -69,6 +79,7 @@ class PlacerPart {
   std::unique_ptr<etcd::Mirror> mirror_;
   int64_t elected_ = 0;  // revision at which this host's `placer` was made
   int64_t elected_lease_ = 0;
+  uint64_t went_back_ = 0;                            // of the client, when it was elected
   Clock::time_point look_{};                          // when to look again, also without a change
   bool one_by_one_ = false;                           // a batch failed as a whole
   uint32_t failures_ = 0;                             // in a row

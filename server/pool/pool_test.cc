@@ -53,7 +53,8 @@ class PoolTest : public etcd_testing::Cluster {
     lease_ = std::make_unique<etcd::Lease>(*client_, 6);
     host_ = std::make_unique<HostPart>(*client_, *lease_, facts_, options_);
     front_ = std::make_unique<FrontPart>(*client_, *lease_, "gpu1");
-    placer_ = std::make_unique<PlacerPart>(*client_, *lease_, "gpu1", "pack", [] { return true; });
+    placer_ = std::make_unique<PlacerPart>(*client_, *lease_, "gpu1", "pack", TenantLimits{},
+                                           std::chrono::seconds(30), [] { return true; });
     ASSERT_TRUE(lease_->Start(&sentence) && host_->Start(&sentence) && front_->Start(&sentence) &&
                 placer_->Start(&sentence))
         << sentence;

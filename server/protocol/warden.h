@@ -46,13 +46,23 @@ struct StartWorker {
   }
 };
 
+inline constexpr uint32_t kPartsSince = 14;  // version of the protocol
+
+// A limit that is a part of one over a pool of hosts (TenantLedger::SetPool).
+struct PoolPart {
+  uint64_t ceiling = 0;
+  uint64_t spare = 0;
+  auto Fields() { return std::tie(ceiling, spare); }
+};
+
 struct SetQuota {
   static constexpr uint32_t kKind = 9;
   std::string tenant;
   uint64_t memory = UINT64_MAX;   // bytes of device memory, over all devices; UINT64_MAX: no limit
   uint64_t reserved = 0;          // bytes of each device reserved for it
   bool latency_critical = false;  // its sessions are never swapped out
-  auto Fields() { return std::tie(tenant, memory, reserved, latency_critical); }
+  std::optional<PoolPart> part;   // to wardens from kPartsSince on
+  auto Fields() { return std::tie(tenant, memory, reserved, latency_critical, part); }
 };
 
 struct SetLimits {
@@ -216,6 +226,17 @@ struct ChargeStats {
   auto Fields() { return std::tie(devices, sessions); }
 };
 
+// Memory that sessions of a tenant wait for beyond its part (TenantLedger::TakeWanted).
+struct WantedMemory {
+  std::string tenant;
+  uint64_t bytes = 0;
+  auto Fields() { return std::tie(tenant, bytes); }
+};
+struct AllWanted {
+  std::vector<WantedMemory> tenants;
+  auto Fields() { return std::tie(tenants); }
+};
+
 struct Stats {
   static constexpr uint32_t kKind = 8;
   uint64_t request = 0;
@@ -225,7 +246,10 @@ struct Stats {
   std::vector<TenantStats> tenants;
   std::optional<ChargeStats> charges;  // to daemons from keeper::kChargesSince on
   std::optional<HealthStats> health;   // likewise
-  auto Fields() { return std::tie(request, driver, devices, sessions, tenants, charges, health); }
+  std::optional<AllWanted> wanted;     // to daemons from kPartsSince on
+  auto Fields() {
+    return std::tie(request, driver, devices, sessions, tenants, charges, health, wanted);
+  }
 };
 
 struct GetWalls {

@@ -1,6 +1,5 @@
 #include "server/signer/service.h"
 
-#include <arpa/inet.h>
 #include <grp.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -9,7 +8,6 @@
 #include <cerrno>
 #include <ctime>
 
-#include "base/poll_set.h"
 #include "base/reason.h"
 #include "link/certificates/tcp_listener.h"
 #include "link/transport/log.h"
@@ -24,29 +22,13 @@ using transport::Log;
 using transport::LogLevel;
 
 constexpr int kBacklog = 128;
-// A client takes some 10 ms, on a slow network a second. More than kMaxConnections wait in the
-// kernel; more than kMaxOfAddress are closed, so that one host cannot keep the others waiting.
-constexpr size_t kMaxConnections = 64;
-constexpr size_t kMaxOfAddress = 8;
+// A client takes some 10 ms, on a slow network a second.
 constexpr std::chrono::seconds kPatience{10};
 constexpr std::chrono::seconds kAdministratorPatience{1};
 // The signer's own certificate, and when it makes the next one.
 constexpr int kContextDays = 7;
 constexpr std::chrono::hours kContextHours{24};
-constexpr std::chrono::milliseconds kForEver{-1};
-constexpr useconds_t kPauseMicroseconds = 10'000;  // most likely out of descriptors
 constexpr size_t kMaxGroups = 256;
-
-// Of an IPv6 address the /64: one host has all of it.
-std::string AddressText(const sockaddr_storage& storage) {
-  const std::string whole = transport::AddressOf(storage).host;
-  in6_addr v6{};
-  if (inet_pton(AF_INET6, whole.c_str(), &v6) != 1) return whole;
-  char text[INET6_ADDRSTRLEN] = "";
-  std::fill(v6.s6_addr + 8, v6.s6_addr + 16, 0);
-  inet_ntop(AF_INET6, &v6, text, sizeof(text));
-  return std::string(text) + "/64";
-}
 
 Now TheTime() { return {std::time(nullptr), Connection::Clock::now()}; }
 
@@ -71,71 +53,39 @@ bool Service::Open(const std::vector<transport::Address>& addresses, const std::
 
 bool Service::Listen(const transport::Address& address, std::string* sentence) {
   auto opened = transport::ListenTcp(address, kBacklog, "longwire-signer", sentence);
-  for (wire::Descriptor& listener : opened) {
+  for (const wire::Descriptor& listener : opened) {
     const uint16_t port = transport::BoundAddress(listener.get()).port;
     if (port_ == 0) port_ = port;
     Log(LogLevel::kInfo, "listening at " + transport::Address{address.host, port}.Text());
-    listeners_.push_back(std::move(listener));
   }
-  return !opened.empty();
+  const bool listens = !opened.empty();
+  acceptor_.Add(std::move(opened));
+  return listens;
 }
 
 // A new certificate of its own before the last one ends.
 bool Service::RenewContext(std::string* sentence) {
   if (context_ != nullptr && Clock::now() < context_until_) return true;
-  ContextPointer made = MakeContext(authority_, kContextDays, sentence);
+  certificates::TlsContext made = MakeContext(authority_, kContextDays, sentence);
   if (made == nullptr) return false;
   context_ = std::move(made);  // open connections hold on to theirs
   context_until_ = Clock::now() + kContextHours;
   return true;
 }
 
-void Service::Accept(int listener) {
-  sockaddr_storage storage{};
-  wire::Descriptor socket = transport::AcceptTcp(listener, &storage);
-  if (!socket.valid()) return;
-  std::string address = AddressText(storage);
-  auto of_address = std::ranges::count(connections_, address, &Connection::address);
-  if (static_cast<size_t>(of_address) >= kMaxOfAddress) return;
+std::unique_ptr<certificates::TlsExchange> Service::Meet(wire::Descriptor socket,
+                                                         const std::string& host) {
   std::string problem;
   if (!RenewContext(&problem)) Log(LogLevel::kError, problem);
-  connections_.emplace_back(std::move(socket), context_.get(), address, Clock::now() + kPatience);
+  return std::make_unique<Connection>(
+      std::move(socket), context_.get(), host, Clock::now() + kPatience,
+      [this](const certificates::Request& request, const Caller& caller) {
+        return signer_.Handle(request, caller, TheTime());
+      });
 }
 
 void Service::RunOnce() {
-  base::PollSet set;
-  base::PollSet::Entry local = set.Add(local_.get());
-  std::vector<base::PollSet::Entry> listening;
-  if (connections_.size() < kMaxConnections) {
-    for (const wire::Descriptor& listener : listeners_)
-      listening.push_back(set.Add(listener.get()));
-  }
-  auto wait = kForEver;
-  const auto start = Clock::now();
-  std::vector<base::PollSet::Entry> entries;
-  for (const Connection& open : connections_) {
-    entries.push_back(set.Add(open.socket(), open.events()));
-    auto left = std::max(std::chrono::ceil<std::chrono::milliseconds>(open.deadline() - start),
-                         std::chrono::milliseconds(0));
-    wait = wait == kForEver ? left : std::min(wait, left);
-  }
-  if (set.Wait(wait) < 0) {
-    usleep(kPauseMicroseconds);
-    return;
-  }
-  auto handle = [this](const certificates::Request& request, const Caller& caller) {
-    return signer_.Handle(request, caller, TheTime());
-  };
-  const auto now = Clock::now();
-  auto entry = entries.begin();
-  connections_.remove_if([&](Connection& open) {
-    bool goes_on = !set.Ready(*entry++) || open.GoOn(handle);
-    return !goes_on || now >= open.deadline();
-  });
-  for (size_t i = 0; i < listening.size(); ++i) {
-    if (set.Ready(listening[i])) Accept(listeners_[i].get());
-  }
-  if (set.Ready(local)) ServeAdministrator();
+  if (acceptor_.RunOnce(local_.get())) ServeAdministrator();
 }
 
 bool Service::MayInvite(int socket) const {

@@ -32,6 +32,9 @@ void Warden::Do(int, const SetQuota& request) {
   limits_due_ |= ledger_->limit(tenant) != request.memory;
   limits_due_ |= ledger_->reservation(tenant) != request.reserved;
   ledger_->SetLimit(tenant, request.memory);
+  const PoolPart part = request.part.value_or(PoolPart{});
+  limits_due_ |= ledger_->ceiling(tenant) != std::max(part.ceiling, request.memory);
+  ledger_->SetPool(tenant, part.ceiling, part.spare);
   ledger_->SetReservation(tenant, request.reserved);
   ledger_->SetLatencyCritical(tenant, request.latency_critical);
   if (tenant != 0) latency_critical_[request.tenant] = request.latency_critical;

@@ -262,10 +262,17 @@ void Warden::Do(int connection, const ListWorkers& request) {
 }
 
 void Warden::Do(int connection, const GetStats& request) {
-  Stats stats{request.request, driver_, {}, {}, {}, {}, {}};
+  Stats stats{request.request, driver_, {}, {}, {}, {}, {}, {}};
   if (connections_.at(connection).version >= keeper::kChargesSince) {
     stats.charges = Charges();
     stats.health = Health();
+  }
+  if (connections_.at(connection).version >= kPartsSince) {
+    AllWanted& all = stats.wanted.emplace();
+    for (auto& [name, number] : tenants_) {
+      const uint64_t bytes = ledger_->TakeWanted(number);
+      if (bytes != 0) all.tenants.push_back({name, bytes});
+    }
   }
   for (auto& [name, number] : tenants_) {
     stats.tenants.push_back(

@@ -151,6 +151,7 @@ TEST(DefaultFileTest, WithEveryKeySaidItGivesTheDefaultsAndTheExamples) {
     message->mutable_module_cache()->clear_tenant_size();
     message->mutable_usage()->clear_file();
     message->clear_pool();
+    message->clear_rules();
     message->mutable_admission()->clear_openings_per_second();
     message->mutable_admission()->clear_sessions_of_identity();
   }

@@ -87,6 +87,9 @@ TESTED = {
                                                       'self.admin("sessions", "--json")'),
     ("docs/identity.md", r"longwire admin kill SESSION"): ("hostile/removal_test.py",
                                                           'self.admin("kill", number)'),
+    ("docs/identity.md", r"longwire admin migrate SESSION DEVICE"): ("e2e/moving_test.py",
+                                                                    '"migrate"'),
+    ("docs/several-hosts.md", r"longwire run --across"): ("e2e/several_hosts_test.py", "ACROSS"),
     ("docs/identity.md", r"longwire admin evict TENANT"): ("hostile/removal_test.py",
                                                           'self.admin("evict", name)'),
     ("docs/identity.md", r"longwire admin drain"): ("hostile/removal_test.py",
@@ -100,6 +103,8 @@ TESTED = {
                                                             "def test_over_the_network"),
     ("docs/web.md", r"systemctl enable --now longwire-web"): (
         "service/run", '"systemctl", "enable", "--now", WEB'),
+    ("docs/pool.md", r"(longwire cert|install|apt) "): ("service/pool_run",
+                                                         'page.blocks(PAGE, "Set it up")'),
     ("docs/pool.md", r"longwire run -- ./app"): ("e2e/pool_test.py", "def hold"),
     ("docs/pool.md", r"longwire run --devices 2"): (
         "e2e/pool_test.py", 'self.hold("c", "--devices", "2", "--memory", "6GiB")'),

@@ -47,6 +47,8 @@ while read -l line
 end
 """
 
+NO_JSON = ["completion", "config default", "run", "trace"]
+
 
 def options_of(text):
     """Those that begin a line."""
@@ -118,6 +120,50 @@ class CommandPagesTest(unittest.TestCase):
         checked = subprocess.run([LONGWIRE, "config", "check", "--json", "/dev/null"], check=True,
                                  capture_output=True, text=True).stdout
         self.assertEqual({"file": "/dev/null", "problems": [], "warnings": []}, json.loads(checked))
+
+    def test_every_command_has_a_form_for_programs(self):
+        """But for those whose output is another program's, a script or a file."""
+        below = {path[:-1] for path in self.helps}
+        leaves = {" ".join(path[1:]): text for path, text in self.helps.items()
+                  if path not in below and path[0] == "longwire" and path[1:]}
+        without = sorted(name for name, text in leaves.items()
+                         if "--json" not in options_of(text))
+        self.assertEqual(sorted(NO_JSON), without)
+
+    def test_certificates(self):
+        def said(*words):
+            done = subprocess.run([LONGWIRE, "cert", *words, "--json"], check=True,
+                                  env={"HOME": self.home}, capture_output=True, text=True)
+            return json.loads(done.stdout)
+        folder = f"{self.home}/authority"
+        made = said("init", "--dir", folder)
+        self.assertEqual((f"{folder}/ca.crt", f"{folder}/ca.key"),
+                         (made["certificate"], made["key"]))
+        made = said("server", "--dir", folder, "--name", "gpu1.example.org,10.0.0.1")
+        self.assertEqual(f"{folder}/ca.crt", made["authority"])
+        [shown] = said("show", made["certificate"])["certificates"]
+        self.assertEqual((["gpu1.example.org", "10.0.0.1"], True, False, made["valid_until"]),
+                         (shown["reached_by"], shown["for_server"], shown["for_client"],
+                          shown["valid_until"]))
+        [shown] = said("show", said("peer", "--dir", folder,
+                                    "--name", "etcd1")["certificate"])["certificates"]
+        self.assertEqual((["etcd1"], True, True),
+                         (shown["reached_by"], shown["for_server"], shown["for_client"]))
+        said("client", "--dir", folder, "--name", "alice")
+        for before in (False, True):
+            [revoked] = said("revoke", "alice", "--dir", folder)["certificates"]
+            self.assertEqual(("alice", before), (revoked["name"], revoked["revoked_before"]))
+
+    def test_a_configuration(self):
+        file = pathlib.Path(self.home) / "longwired.yaml"
+        file.write_text("tenants: [{name: research, priority: latency_critical, memory: 3GiB}]\n")
+        done = subprocess.run([LONGWIRE, "config", "show", "--effective", "--json", file],
+                              check=True, capture_output=True, text=True)
+        shown = json.loads(done.stdout)
+        self.assertEqual("least_loaded", shown["placement"])
+        [tenant] = shown["tenants"]
+        self.assertEqual(("research", "latency_critical", 3 << 30),
+                         (tenant["name"], tenant["priority"], tenant["memory"]))
 
 
 if __name__ == "__main__":

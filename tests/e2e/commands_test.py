@@ -10,7 +10,7 @@ import unittest
 
 import server
 
-COMMANDS = ("admin", "bench", "cert", "config", "doctor", "memory", "run", "status", "top",
+COMMANDS = ("admin", "bench", "cert", "config", "doctor", "memory", "rules", "run", "status", "top",
             "trace", "usage")
 SERVICES = ("longwired", "longwire-warden", "longwire-keeper", "longwire-worker", "longwire-link")
 OPERATORS = ("admin", "memory", "status")  # they ask longwired of their host by default
@@ -57,7 +57,7 @@ class HelpTest(CommandsTest):
                 result = self.longwire(command, word)
                 self.expect_help(result, f"longwire {command}")
                 self.assertRegex(result.out, "exit\\s+status", command)
-                connects = command not in ("admin", "cert", "config", "usage")
+                connects = command not in ("admin", "cert", "config", "rules", "usage")
                 self.assertEqual(connects, "--server LIST" in result.out, command)
                 self.assertEqual(connects, "unix:" in result.out, command)
         self.expect_help(self.longwire("doctor", "--explain", "--help"), "longwire doctor")

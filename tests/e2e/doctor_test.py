@@ -1,5 +1,6 @@
 """longwire doctor comes as far as a program: what makes every program fail is a problem with its
 cause and its remedy, whether the server is reached over the network or by its local socket."""
+import json
 import os
 import pathlib
 import shutil
@@ -43,6 +44,19 @@ class DoctorTest(unittest.TestCase):
         self.assertIn(cause, lines[problem])
         self.assertRegex(lines[problem + 1], f"^ +remedy: .*{remedy}")
         self.assertEqual("1 problem", lines[-1])
+
+    def test_for_programs(self):
+        """All that it says is one object, also when something is wrong."""
+        for to, problems in ((self.longwire.address, 0), ("127.0.0.1:1", 1)):
+            result = self.longwire.cli("doctor", "--json", "--server", to)
+            said = json.loads(result.out)
+            self.assertEqual((problems, problems), (result.code, said["problems"]), result.err)
+            about = {finding["about"] for finding in said["findings"]}
+            self.assertNotIn("", about)
+        result = self.longwire.cli("doctor", "--explain", "--json", "cuMemAlloc_v2",
+                                   "cuMulticastCreate")
+        self.assertEqual([True, False],
+                         [one["works"] for one in json.loads(result.out)["functions"]])
 
     def installed(self):
         """An installation of its own, of links; its parts can be put elsewhere."""

@@ -1,6 +1,7 @@
 """Enrolment with real processes: an authority, a server with TLS, a signer; invite, join, run,
 renew; and what strangers, false signers and clients without a right get."""
 import ctypes
+import json
 import os
 import pathlib
 import re
@@ -334,6 +335,17 @@ class EnrolmentTest(unittest.TestCase):
         ran = server.run(self.longwire.command(self.longwire.program("vector_add.static")),
                          self.longwire.environment(HOME=self.home))
         self.assertIsNone(programs.what_is_wrong("vector_add", ran), self.longwire.log_tail())
+
+    def test_for_programs(self):
+        invited = self.cli("invite", "alice", "--config", self.longwire.config, "--json")
+        joined = self.join(json.loads(invited.out)["line"], "--json")
+        self.assertEqual((0, 0), (invited.code, joined.code), invited.err + joined.err)
+        said = json.loads(joined.out)
+        self.assertEqual((str(self.folder / "client.crt"), "alice", 0),
+                         (said["certificate"], said["identity"], said["doctor"]["problems"]))
+        for due, renewed in ((["--if-due"], False), ([], True)):
+            said = json.loads(self.cli("cert", "renew", "--json", *due).out)
+            self.assertEqual(("alice", renewed), (said["identity"], said["renewed"]))
 
     def test_what_is_due_is_renewed(self):
         self.issue(-20, 9)

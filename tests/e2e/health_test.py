@@ -53,6 +53,9 @@ class KnownTest(HealthCase):
              "throttling": {"reasons": ["gpu_idle", "hw_thermal_slowdown"]},
              "xids": {"count": 0, "last": 0}}, self.status()["health"])
         self.assertRegex(self.status()["uuid"], "^GPU-[0-9a-f-]{36}$")
+        self.assertIn("busy 0 % of the last minute, 312 W, 64 °C, 1980 MHz, 2 errors of memory "
+                      "that were not corrected, idle, slowed: hw_thermal_slowdown\n",
+                      self.longwire.cli("status").out)
 
     def test_top(self):
         device = self.top()

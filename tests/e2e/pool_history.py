@@ -2,7 +2,8 @@
 
 At every revision: cap/H is the sum of H's claims, and no more than there is; a session has one
 claim, at the host that sess/N names; a claim of a host that is not in the pool goes only when the
-host joins anew, or is forgotten."""
+host joins anew, or is forgotten; a tenant's sessions, and the parts of its memory, whose sum ten/T
+has, never grow beyond its limits."""
 import itertools
 
 
@@ -40,11 +41,42 @@ class Checker:
             self.check_goes(revision, host, before)
         if any(key.startswith(("sess/", "claim/")) for _, key, _ in changes):
             self.check_owners(revision, changes, before)
+            self.check_sessions(revision, before)
+        for tenant in {key.split("/")[1] for _, key, _ in changes if key.startswith("ten/")}:
+            self.check_parts(revision, tenant, before)
 
     def claims(self, host, keys=None):
         start = f"claim/{host}/"
         return {key[len(start):]: value for key, value in (keys or self.keys).items()
                 if key.startswith(start)}
+
+    def check_sessions(self, revision, before):
+        limits = {key[4:]: int(value.get("sessions", 0)) for key, value in self.keys.items()
+                  if key.startswith("ten/") and key.count("/") == 1}
+        for tenant, limit in limits.items():
+            was, now = ([one for key, one in keys.items()
+                         if key.startswith("claim/") and one["tenant"] == tenant]
+                        for keys in (before, self.keys))
+            if limit and len(now) > limit and len(now) > len(was):
+                self.fault(revision, f"tenant {tenant} has {len(now)} sessions of {limit}")
+            if limit and any(one.get("local") for one in now):
+                self.fault(revision, f"a host opened a session of {tenant} by itself, whose "
+                                     f"sessions are counted over the pool")
+
+    def parts(self, tenant, keys):
+        start = f"ten/{tenant}/"
+        return {key[len(start):]: int(value.get("bytes", 0)) for key, value in keys.items()
+                if key.startswith(start)}
+
+    def check_parts(self, revision, tenant, before):
+        record = self.keys.get(f"ten/{tenant}", {})
+        was, now = self.parts(tenant, before), self.parts(tenant, self.keys)
+        if int(record.get("parts", 0)) != sum(now.values()):
+            self.fault(revision, f"tenant {tenant} counts parts of {record.get('parts')} bytes, "
+                                 f"hosts have {now}")
+        limit = int(record.get("memory", 0))
+        if limit and sum(now.values()) > limit and sum(now.values()) > sum(was.values()):
+            self.fault(revision, f"tenant {tenant} has {now}, more than {limit} bytes")
 
     def check_books(self, revision, host):
         claims = self.claims(host)

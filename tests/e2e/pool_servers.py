@@ -14,11 +14,12 @@ class Pool(contextlib.ExitStack):
     """Servers a, b, c… with software devices, on members of etcd."""
 
     def __init__(self, names="abc", members=3, devices=2, memory=512 * MIB, sessions=30,
-                 keys=None, of_host=None):
+                 keys=None, of_host=None, pool_keys=None):
         super().__init__()
         self.names, self.count = names, members
         self.devices, self.memory, self.sessions = devices, memory, sessions
         self.more, self.of_host = keys or {}, of_host or {}
+        self.pool_keys = pool_keys or {}
         self.metrics = {}
 
     def __enter__(self):
@@ -39,7 +40,8 @@ class Pool(contextlib.ExitStack):
                 "admission": OPENINGS, **self.more,
                 "memory": {"prepared": "0"},
                 "pool": {"host": host or name, "etcd": self.etcd.addresses(),
-                         "placement": "spread", **self.of_host.get(name, {})}}
+                         "placement": "spread", "labels": [f"name={name}"],
+                         **self.pool_keys, **self.of_host.get(name, {})}}
         return server.Server(config=json.dumps(keys), software_devices=self.devices,
                              software_memory=self.memory, warm_workers=0)
 

@@ -147,6 +147,11 @@ class ReasonTest(UsageCase):
         self.start("research")
         self.admin("kill", str(self.session("research")["id"]))
         self.expect("the server's administrator ended this session")
+        for who, seen in (("operator", 1), ("research", 1), ("batch", 0)):
+            ended = self.longwire.status_as(who).get("ended", [])
+            self.assertEqual(seen, len(ended), who)
+            for one in ended:
+                self.assertEqual("the server's administrator ended this session", one["reason"])
 
     def test_evicted(self):
         self.start("research")

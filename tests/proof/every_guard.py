@@ -22,7 +22,7 @@ def main():
     sources = [file for folder in FOLDERS for file in (root / folder).rglob("*.cc")]
     asked = names(r'GuardIsOff\("([\w-]+)"\)', *sources)
     listed = names(r'^    "([\w-]+)", +// .*\.(?:cc|h)$', root / "wire/guards.h")
-    proven = names(r"^longwire_proof\(([\w-]+)", root / "tests/proof/CMakeLists.txt")
+    proven = names(r"^longwire_(?:e2e_)?proof\(([\w-]+)", root / "tests/proof/CMakeLists.txt")
     # Optimisations can be switched off, too, and may have a proof.
     faults = [f"the guard '{name}' is not in {where}"
               for where, missing in (("any source", listed - asked),

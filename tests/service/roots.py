@@ -86,26 +86,27 @@ def make_base(folder):
     new.rename(folder)
 
 
-def fetch_dependencies(base, archives, packages):
-    """Downloads what the packages need and the base has not, while there is a network."""
+def fetch_dependencies(base, archives, packages, *others):
+    """Downloads what the packages, and others of Debian, need and the base has not, while there is
+    a network."""
     (archives / "partial").mkdir(parents=True, exist_ok=True)
     call("systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--volatile=overlay",
          f"--directory={base}", f"--bind={archives}:/archives", f"--bind-ro={packages}:/packages",
          "--pipe", "sh", "-c", "apt-get install -qq --download-only --no-install-recommends "
-         "-o Dir::Cache::archives=/archives /packages/*.deb")
+         f"-o Dir::Cache::archives=/archives /packages/*.deb {' '.join(others)}")
 
 
-def prepare(base, archives, packages):
+def prepare(base, archives, packages, *others):
     """All that has to be fetched; a second run finds it there."""
     make_base(base)
     try:
-        fetch_dependencies(base, archives, packages)
+        fetch_dependencies(base, archives, packages, *others)
     except AssertionError as problem:
         # The mirror has other versions by now than it had when the base was made.
         print(f"made anew: {problem}", flush=True)
         shutil.rmtree(base)
         make_base(base)
-        fetch_dependencies(base, archives, packages)
+        fetch_dependencies(base, archives, packages, *others)
 
 
 def lay_cable(names):

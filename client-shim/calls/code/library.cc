@@ -75,7 +75,7 @@ CUresult cuLibraryGetUnifiedFunction(void** fptr, CUlibrary library, const char*
   calls::lwUnifiedFunction ask;
   ask.library = module->id;
   ask.name = symbol;
-  auto answer = TheSession().CallAndWait({context->number.load(), nullptr, 0}, ask);
+  auto answer = context->session->CallAndWait({context->number.load(), nullptr, 0}, ask);
   if (answer.code == CUDA_SUCCESS) *fptr = reinterpret_cast<void*>(answer.reply.address);
   return answer.code;
 }

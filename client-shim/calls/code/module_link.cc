@@ -17,6 +17,7 @@ namespace {
 struct Link {
   uint64_t table_index = 0;
   uint64_t id = 0;  // on the wire
+  ClientSession* session = nullptr;
   uint32_t context_number = 0;
   JitOutputs outputs;
   std::vector<std::byte> image;  // what cuLinkComplete gave out; the program reads it here
@@ -35,7 +36,7 @@ Link* Find(CUlinkState state) { return Links().Find(reinterpret_cast<uint64_t>(s
 template <class Call>
 Answer<Call> AskWithOutputs(const Link& link, const Call& call) {
   auto answer =
-      TheSession().CallAndWait({link.context_number, nullptr, 0}, call, call.EncodedBytes());
+      link.session->CallAndWait({link.context_number, nullptr, 0}, call, call.EncodedBytes());
   if (answer.code != CUDA_SUCCESS && !answer.bytes.empty()) {
     wire::Reader reader(answer.bytes);
     if (answer.reply.Decode(reader) != wire::WireResult::kOk) answer.reply = {};
@@ -50,7 +51,7 @@ CUresult Add(CUlinkState state, CUjitInputType type, std::span<const char> data,
   if (link == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (data.data() == nullptr || data.empty() || !options.valid()) return CUDA_ERROR_INVALID_VALUE;
   if (data.size() > wire::kMaxImageBytes) return CUDA_ERROR_INVALID_IMAGE;
-  ClientSession& session = TheSession();
+  ClientSession& session = *link->session;
   calls::lwLinkAdd add;
   add.link = link->id;
   add.type = type;
@@ -75,10 +76,11 @@ CUresult cuLinkCreate_v2(unsigned int numOptions, CUjit_option* options, void** 
   LONGWIRE_TRY(TravellingOptions(given, &create.option, &create.option_value));
   Link* link = Links().New();
   if (link == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
-  link->id = create.link = TheSession().NewId();
+  link->session = context->session;
+  link->id = create.link = link->session->NewId();
   link->context_number = context->number.load();
   link->outputs = JitOutputs(given);
-  CUresult result = TheSession().CallAndWait({link->context_number, nullptr, 0}, create).code;
+  CUresult result = link->session->CallAndWait({link->context_number, nullptr, 0}, create).code;
   if (result != CUDA_SUCCESS) {
     Links().Recycle(link);
     return result;
@@ -118,7 +120,7 @@ CUresult cuLinkComplete(CUlinkState state, void** cubinOut, size_t* sizeOut) {
     calls::lwLinkImage ask;
     ask.link = link->id;
     ask.offset = image.size();
-    auto part = TheSession().CallAndWait({link->context_number, nullptr, 0}, ask);
+    auto part = link->session->CallAndWait({link->context_number, nullptr, 0}, ask);
     if (part.code != CUDA_SUCCESS) return part.code;
     uint64_t missing = answer.reply.bytes - image.size();
     if (part.reply.data.empty() || part.reply.data.size() > missing) return CUDA_ERROR_UNKNOWN;
@@ -135,7 +137,7 @@ CUresult cuLinkDestroy(CUlinkState state) {
   if (link == nullptr || !Links().Retire(link)) return CUDA_ERROR_INVALID_HANDLE;
   calls::lwLinkDestroy destroy;
   destroy.link = link->id;
-  TheSession().Submit({link->context_number, nullptr, 0}, destroy);
+  link->session->Submit({link->context_number, nullptr, 0}, destroy);
   link->image = {};
   Links().Recycle(link);
   return CUDA_SUCCESS;

@@ -21,7 +21,7 @@ CUresult Clusters(CUfunction func, const CUlaunchConfig& config, bool potential,
   LONGWIRE_TRY(RequireHealthyContext(&context));
   LONGWIRE_TRY(RequireOwner(&context));
   calls::lwOccupancyClusters ask;
-  ask.function = function->number;
+  ask.function = function->NumberAt(*context->session);
   ask.potential = potential;
   ask.grid_x = config.gridDimX;
   ask.grid_y = config.gridDimY;
@@ -32,7 +32,7 @@ CUresult Clusters(CUfunction func, const CUlaunchConfig& config, bool potential,
   ask.shared_bytes = config.sharedMemBytes;
   ask.attributes = std::as_bytes(std::span(config.attrs, config.numAttrs));
   auto answer =
-      TheSession().CallAndWait({context->number.load(), nullptr, 0}, ask, ask.EncodedBytes());
+      context->session->CallAndWait({context->number.load(), nullptr, 0}, ask, ask.EncodedBytes());
   if (answer.code == CUDA_SUCCESS) *value = answer.reply.value;
   return answer.code;
 }

@@ -206,9 +206,9 @@ CUresult cuCtxGetApiVersion(CUcontext ctx, unsigned int* version) {
 CUresult cuCtxGetStreamPriorityRange(int* leastPriority, int* greatestPriority) {
   Context* context = nullptr;
   LONGWIRE_TRY(Current(&context));
-  if (leastPriority != nullptr) *leastPriority = TheSession().opened().stream_priority_least;
+  if (leastPriority != nullptr) *leastPriority = context->session->opened().stream_priority_least;
   if (greatestPriority != nullptr) {
-    *greatestPriority = TheSession().opened().stream_priority_greatest;
+    *greatestPriority = context->session->opened().stream_priority_greatest;
   }
   return CUDA_SUCCESS;
 }

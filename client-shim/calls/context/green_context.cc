@@ -26,7 +26,7 @@ Answer<Call> Ask(const Call& call) {
   Answer<Call> answer;
   answer.code = ForwardTo(0, &where);
   if (answer.code != CUDA_SUCCESS) return answer;
-  return TheSession().CallAndWait(where, call, call.EncodedBytes());
+  return where.session->CallAndWait(where, call, call.EncodedBytes());
 }
 
 bool Copy(std::span<const std::byte> bytes, CUdevResource* to, size_t count) {

@@ -34,7 +34,7 @@ CUresult AddConditionalNode(CUgraphNode* node, CUgraph graph, const CUgraphNode*
   if (answer.code != CUDA_SUCCESS) return answer.code;
   // The program reads as many as it asked for.
   if (answer.reply.body.size() != add.bodies) {
-    return TheSession().Distrust("made a conditional node with other bodies");
+    return context->session->Distrust("made a conditional node with other bodies");
   }
   std::vector<CUgraph> bodies;
   for (uint64_t id : answer.reply.body) FromWire(id, &bodies.emplace_back());

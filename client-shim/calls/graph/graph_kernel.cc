@@ -48,14 +48,14 @@ void** KeepParameters(const Function& function, std::span<const std::byte> packe
 
 // The node as it travels; `storage` holds its parameters.
 template <class Parameters>
-CUresult Pack(CUfunction handle, const Parameters& params, ParameterStorage& storage,
-              calls::KernelNode* kernel) {
+CUresult Pack(const Where& where, CUfunction handle, const Parameters& params,
+              ParameterStorage& storage, calls::KernelNode* kernel) {
   Function* function = FindFunction(handle);
   if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   std::span<const std::byte> packed;
   CUresult result = PackParameters(*function, params.kernelParams, params.extra, storage, &packed);
   if (result == CUDA_SUCCESS) result = ExposeArguments(packed);
-  kernel->function = function->number;
+  kernel->function = function->NumberAt(*where.session);
   kernel->grid_x = params.gridDimX;
   kernel->grid_y = params.gridDimY;
   kernel->grid_z = params.gridDimZ;
@@ -109,7 +109,7 @@ CUresult Add(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, 
   LONGWIRE_TRY(SetPlace(graph, dependencies, count, &add));
   uint32_t context = 0;
   LONGWIRE_TRY(NumberOf(*params, &context));
-  LONGWIRE_TRY(Pack(HandleOf(*params), *params, storage, &add.kernel));
+  LONGWIRE_TRY(Pack(WhereOfNumber(context), HandleOf(*params), *params, storage, &add.kernel));
   auto answer = Ask(context, add);
   if (answer.code == CUDA_SUCCESS) FromWire(answer.reply.node, node);
   return answer.code;
@@ -124,8 +124,8 @@ CUresult Set(uint64_t exec, CUgraphNode node, const Parameters* params) {
   set.node = ToWire(node);
   uint32_t context = 0;
   LONGWIRE_TRY(NumberOf(*params, &context));
-  LONGWIRE_TRY(Pack(HandleOf(*params), *params, storage, &set.kernel));
-  return TheSession().CallAndWait({context, nullptr, 0}, set, set.EncodedBytes()).code;
+  LONGWIRE_TRY(Pack(WhereOfNumber(context), HandleOf(*params), *params, storage, &set.kernel));
+  return Ask(context, set).code;
 }
 
 template <class Parameters>
@@ -139,10 +139,10 @@ CUresult Get(CUgraphNode node, Parameters* params) {
   if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
   calls::lwGraphKernel ask;
   ask.node = ToWire(node);
-  auto answer = TheSession().CallAndWait({CurrentNumber(), nullptr, 0}, ask);
+  auto answer = Ask(CurrentNumber(), ask);
   if (answer.code != CUDA_SUCCESS) return answer.code;
   const calls::KernelNode& kernel = answer.reply.kernel;
-  Function* function = FunctionByNumber(kernel.function);
+  Function* function = FunctionByNumber(*WhereOfNumber(CurrentNumber()).session, kernel.function);
   if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   *params = {};
   TellHandle(*function, params);

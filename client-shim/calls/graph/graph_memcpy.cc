@@ -28,10 +28,10 @@ CUresult Set(const CUgraphExec* exec, CUgraphNode handle, const CUDA_MEMCPY3D* p
   calls::lwGraphSetMemcpy set;
   LONGWIRE_TRY(SetChanged(exec, handle, &set));
   LONGWIRE_TRY(Describe(params, context_handle, &context, &node));
-  OfferNodeCopy(&node, *params);
+  OfferNodeCopy(*WhereOfNumber(context).session, &node, *params);
   set.copy = node.copy;
   auto answer = Ask(context, set);
-  if (answer.code != CUDA_SUCCESS) TakeBackNodeCopy(node);
+  if (answer.code != CUDA_SUCCESS) TakeBackNodeCopy(*WhereOfNumber(context).session, node);
   return answer.code;
 }
 
@@ -45,13 +45,13 @@ CUresult cuGraphAddMemcpyNode(CUgraphNode* phGraphNode, CUgraph hGraph,
   calls::lwGraphAddMemcpy add;
   LONGWIRE_TRY(SetPlace(hGraph, dependencies, numDependencies, &add));
   LONGWIRE_TRY(Describe(copyParams, ctx, &context, &node));
-  OfferNodeCopy(&node, *copyParams);
+  OfferNodeCopy(*WhereOfNumber(context).session, &node, *copyParams);
   add.copy = node.copy;
   auto answer = Ask(context, add);
   if (answer.code == CUDA_SUCCESS) {
     FromWire(answer.reply.node, phGraphNode);
   } else {
-    TakeBackNodeCopy(node);
+    TakeBackNodeCopy(*WhereOfNumber(context).session, node);
   }
   return answer.code;
 }

@@ -11,6 +11,7 @@
 #include "base/try.h"
 #include "client-shim/calls/graph/graph_node.h"
 #include "client-shim/context/properties.h"
+#include "client-shim/entry/forwarding.h"
 #include "client-shim/memory/placed_memory.h"
 #include "client-shim/memory/pointers.h"
 #include "client-shim/memory/reach.h"
@@ -94,7 +95,9 @@ CUresult Attribute(CUdevice device, CUgraphMem_attribute attribute, bool set, vo
   ask.attribute = attribute;
   ask.set = set;
   ask.value = set ? *static_cast<cuuint64_t*>(value) : 0;
-  auto answer = Ask(CurrentNumber(), ask);
+  Where where;
+  LONGWIRE_TRY(ForwardTo(0, &where, device));
+  auto answer = where.session->CallAndWait(where, ask);
   if (answer.code == CUDA_SUCCESS && !set) *static_cast<cuuint64_t*>(value) = answer.reply.value;
   return answer.code;
 }
@@ -124,12 +127,13 @@ CUresult cuGraphAddMemAllocNode(CUgraphNode* phGraphNode, CUgraph hGraph,
     add.alloc.access_device.push_back(device);
     add.alloc.access_flags.push_back(access.flags);
   }
+  LONGWIRE_TRY(RefuseIfSeveral("memory of a graph"));
   Context* context = nullptr;
   LONGWIRE_TRY(RequireHealthyContext(&context));
   auto answer = Ask(context->number.load(), add);
   if (answer.code != CUDA_SUCCESS) return answer.code;
   if (!NotePlaced(answer.reply.address, nodeParams->bytesize)) {
-    return TheSession().Distrust("allocated in the program's memory");
+    return context->session->Distrust("allocated in the program's memory");
   }
   nodeParams->dptr = answer.reply.address;
   AddGraphMemory(nodeParams->dptr, nodeParams->bytesize, context);

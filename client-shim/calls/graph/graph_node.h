@@ -54,7 +54,8 @@ CUresult AddConditionalNode(CUgraphNode* node, CUgraph graph, const CUgraphNode*
 // Sends a call with lists, of any length, and waits for the reply.
 template <class Call>
 auto Ask(uint32_t context, const Call& call) {
-  return TheSession().CallAndWait({context, nullptr, 0}, call, call.EncodedBytes());
+  const Where where = WhereOfNumber(context);
+  return where.session->CallAndWait(where, call, call.EncodedBytes());
 }
 
 }  // namespace longwire::shim::hand

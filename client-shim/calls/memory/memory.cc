@@ -25,7 +25,7 @@ CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
   LONGWIRE_TRY(RequireHealthyContext(&context));
   calls::lwMemoryInfo ask;
   ask.device = FindDevice(context->device)->server_ordinal;
-  auto answer = TheSession().CallAndWait({context->number.load(), nullptr, 0}, ask);
+  auto answer = context->session->CallAndWait({context->number.load(), nullptr, 0}, ask);
   if (answer.code != CUDA_SUCCESS) return answer.code;
   uint64_t leased = MemoryOf(context->device)->FreeLeased();
   if (free != nullptr) *free = std::min(answer.reply.free + leased, answer.reply.total);

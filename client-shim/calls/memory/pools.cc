@@ -61,7 +61,7 @@ CUresult CheckPoolAccess(const Pool& pool, const CUmemAccessDesc& access) {
   // can be reached.
   if (pool.imported || !of_device) return CUDA_SUCCESS;
   int can = 0;
-  CUresult result = forward::cuDeviceCanAccessPeer(&can, device, pool.device);
+  CUresult result = CanAccessPeer(&can, device, pool.device);
   return result == CUDA_SUCCESS && can == 0 ? CUDA_ERROR_INVALID_DEVICE : result;
 }
 

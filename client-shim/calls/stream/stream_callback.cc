@@ -14,12 +14,12 @@ namespace longwire::shim::hand {
 CUresult AddHostFunction(Stream* stream, const Where& where, uint64_t ticket) {
   calls::lwHostFunction call;
   call.ticket = ticket;
-  uint64_t position = TheSession().Submit(where, call);
+  uint64_t position = where.session->Submit(where, call);
   if (position == ClientSession::kNoPosition) {
     DropHostFunction(ticket);
   } else if (where.flags == 0) {
     NoteHostWrite(stream, position, 0, kAnywhere, WriteOrder::kInStream);
-    TheSession().EndsWith(stream, position, {Ending::Kind::kHostFunction, ticket});
+    where.session->EndsWith(stream, position, {Ending::Kind::kHostFunction, ticket});
   }
   return ClientSession::Queued(position);
 }

@@ -49,7 +49,7 @@ CUresult Submit(Stream* stream, const Operation& operation) {
   call.flags = operation.flags;
   call.bytes = operation.bytes;
   DeviceWork work(stream);
-  uint64_t position = TheSession().Submit(where, call);
+  uint64_t position = where.session->Submit(where, call);
   return ClientSession::Queued(position);
 }
 

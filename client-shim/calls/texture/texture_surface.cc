@@ -98,7 +98,7 @@ CUresult cuTexObjectCreate(CUtexObject* pTexObject, const CUDA_RESOURCE_DESC* pR
   create.resource = Bytes(plain);
   create.texture = Bytes(*pTexDesc);
   if (pResViewDesc != nullptr) create.view = Bytes(*pResViewDesc);
-  auto answer = TheSession().CallAndWait({context->number.load(), nullptr, 0}, create);
+  auto answer = context->session->CallAndWait({context->number.load(), nullptr, 0}, create);
   if (answer.code != CUDA_SUCCESS) return answer.code;
   *pTexObject = answer.reply.texture;
   Described described{*pResDesc, *pTexDesc, std::nullopt};
@@ -145,7 +145,7 @@ CUresult cuSurfObjectCreate(CUsurfObject* pSurfObject, const CUDA_RESOURCE_DESC*
   calls::lwSurfaceCreate create;
   LONGWIRE_TRY(Separate(*pResDesc, &plain, &create.array));
   create.resource = Bytes(plain);
-  auto answer = TheSession().CallAndWait({context->number.load(), nullptr, 0}, create);
+  auto answer = context->session->CallAndWait({context->number.load(), nullptr, 0}, create);
   if (answer.code != CUDA_SUCCESS) return answer.code;
   *pSurfObject = answer.reply.surface;
   Add(&Objects::surfaces, *pSurfObject, {*pResDesc, {}, std::nullopt});

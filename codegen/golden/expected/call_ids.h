@@ -64,6 +64,8 @@ inline constexpr uint32_t kWorksWhenFailed = uint32_t{1} << 16;
 inline constexpr uint32_t kPassesMaps = uint32_t{1} << 17;
 inline constexpr uint32_t kNeedsNoMemory = uint32_t{1} << 18;
 inline constexpr uint32_t kReturnsMemory = uint32_t{1} << 19;
+inline constexpr uint32_t kRebuilds = uint32_t{1} << 20;
+inline constexpr uint32_t kLeavesNothing = uint32_t{1} << 21;
 
 inline constexpr uint32_t kOf[] = {
     Word(CallKindValue::kUnsupported, CallThread::kLogThread, CallHold::kNothing),
@@ -163,6 +165,14 @@ constexpr bool NeedsNoMemory(CallId id) {
 // Gives device memory back: these run in the log's order.
 constexpr bool ReturnsMemory(CallId id) {
   return (facts::Of(id) & facts::kReturnsMemory) != 0;
+}
+// Makes or changes an object: a moved session's new worker runs it again.
+constexpr bool Rebuilds(CallId id) {
+  return (facts::Of(id) & facts::kRebuilds) != 0;
+}
+// Leaves nothing behind that a moved session would miss.
+constexpr bool LeavesNothing(CallId id) {
+  return (facts::Of(id) & facts::kLeavesNothing) != 0;
 }
 
 }  // namespace longwire

@@ -30,7 +30,7 @@ CUresult cuSinkValues(int negative, unsigned int plain, size_t bytes, float rati
   Convert(uuid, &call_.uuid);
   calls::cuSinkValues::Reply reply_;
   ReplyBytes bytes_;
-  const CUresult result_ = CallAndWait(call_, 0, &reply_, &bytes_);
+  const CUresult result_ = CallAndWait(call_, 0, &reply_, &bytes_, device);
   if (result_ != CUDA_SUCCESS) return result_;
   Convert(reply_.sum, sum);
   return CUDA_SUCCESS;

@@ -3,12 +3,11 @@
 
 #include <atomic>
 #include <functional>
-#include <list>
 #include <string>
 #include <thread>
-#include <vector>
+#include <utility>
 
-#include "link/certificates/address.h"
+#include "link/certificates/tls_acceptor.h"
 #include "link/transport/tls_files.h"
 #include "server/daemon/metrics/https_connection.h"
 #include "wire/descriptors.h"
@@ -24,7 +23,7 @@ class SecureEndpoint {
     std::function<std::string(const std::string& chain, const std::string& address)> refusal;
     std::function<std::string()> text;  // of the metrics
   };
-  explicit SecureEndpoint(Uses uses) : uses_(std::move(uses)) {}
+  explicit SecureEndpoint(Uses uses);
   ~SecureEndpoint() { Stop(); }
 
   // Answers https://ADDRESS/metrics. False with a sentence.
@@ -32,21 +31,17 @@ class SecureEndpoint {
   void Stop();
 
  private:
-  using Clock = HttpsConnection::Clock;
   void Loop();
-  void RunOnce();
-  void Accept(int listener);
   // Made anew when other files are in force; open connections hold on to theirs.
   SSL_CTX* Context();
   HttpAnswer Answer(const std::string& path, const std::string& chain,
                     const std::string& address) const;
 
   const Uses uses_;
-  std::vector<wire::Descriptor> listeners_;
   wire::Descriptor wake_;
   std::string of_;  // the material of context_
-  HttpsContext context_;
-  std::list<HttpsConnection> connections_;
+  certificates::TlsContext context_;
+  certificates::TlsAcceptor acceptor_;
   std::atomic<bool> stopping_{false};
   std::thread thread_;
 };

@@ -60,11 +60,13 @@ bool Pool::ReadAsked(Asked* asked, const Peer& peer, std::string* sentence) {
   to.set_ticket_hash(pool::HashOf(asked->ticket));
   to.set_priority(peer.tenant->priority() == config::latency_critical ? 1 : 0);
   to.set_wait(told.waits);
+  to.set_time_limit(told.time_limit);
   return true;
 }
 
 PoolOpening Pool::AskForPlace(Asked& asked, const Peer& peer, const std::atomic<bool>& cancelled) {
   std::string sentence;
+  if (host_->CutOff()) return OpenAlone(asked, peer, cancelled);
   // Another one of this name may be there, whose answers these would be.
   if (!host_->joined(&sentence)) {
     return Refuse(peer, "this host is not in the pool now: " + sentence);
@@ -90,6 +92,46 @@ PoolOpening Pool::AskForPlace(Asked& asked, const Peer& peer, const std::atomic<
   return opening;
 }
 
+// What the pool counts nobody can give who does not reach it.
+PoolOpening Pool::OpenAlone(Asked& asked, const Peer& peer, const std::atomic<bool>& cancelled) {
+  std::string sentence;
+  if (!table_.entrance().AwaitOpening(peer.identity, cancelled, &sentence) ||
+      !ReadAsked(&asked, peer, &sentence)) {
+    return Refuse(peer, sentence);
+  }
+  for (const config::PoolLimit& limit : config_.limits()) {
+    if (limit.tenant() != peer.tenant->name() || !limit.has_sessions()) continue;
+    return Refuse(peer,
+                  "this host is cut off from the pool's etcd, and the sessions of the tenant "
+                  "'" +
+                      limit.tenant() +
+                      "' are counted over the whole pool; try another server, or later");
+  }
+  pool::Claim claim;
+  std::string number;
+  const std::string policy = config::Pool::Rule_Name(config_.placement());
+  if (!host_->OpenAlone(asked.request, policy, &number, &claim, &sentence)) {
+    return Refuse(peer, sentence);
+  }
+  return OpenAt(asked, peer, cancelled, number, claim);
+}
+
+PoolOpening Pool::OpenAt(const Asked& asked, const Peer& peer, const std::atomic<bool>& cancelled,
+                         const std::string& number, const pool::Claim& claim) {
+  PlacedSession placed;
+  placed.number = number;
+  placed.devices = {claim.devices().begin(), claim.devices().end()};
+  placed.bytes = claim.bytes();
+  PoolOpening opening;
+  opening.opened = table_.Open(asked.bytes, asked.link, peer, cancelled, &placed);
+  if (opening.opened.session != nullptr) {
+    host_->Opened(number);
+  } else {
+    host_->Over(number, placed.tried);
+  }
+  return opening;
+}
+
 PoolOpening Pool::OpenPlaced(Asked& asked, const Peer& peer, const std::atomic<bool>& cancelled) {
   pool::Claim claim;
   std::string sentence;
@@ -99,25 +141,18 @@ PoolOpening Pool::OpenPlaced(Asked& asked, const Peer& peer, const std::atomic<b
     refused.place_again = again;
     return refused;
   }
-  PlacedSession placed;
-  placed.number = asked.number;
-  placed.devices = {claim.devices().begin(), claim.devices().end()};
-  placed.bytes = claim.bytes();
   PoolOpening opening;
   if (claim.tenant() == peer.tenant->name()) {
-    opening.opened = table_.Open(asked.bytes, asked.link, peer, cancelled, &placed);
+    opening = OpenAt(asked, peer, cancelled, asked.number, claim);
   } else {
+    host_->Over(asked.number, {});
     opening = Refuse(peer, "'" + peer.identity + "' is of the tenant '" + claim.tenant() +
                                "' at the server that was asked, and of '" + peer.tenant->name() +
                                "' here; the servers of a pool need the same tenants");
   }
-  if (opening.opened.session != nullptr) {
-    host_->Opened(asked.number);
-    return opening;
-  }
-  host_->Over(asked.number, placed.tried);
   // There may be room elsewhere; not for what no server takes.
-  opening.place_again = opening.opened.reply.code == transport::kDeviceUnavailable;
+  opening.place_again = opening.opened.session == nullptr &&
+                        opening.opened.reply.code == transport::kDeviceUnavailable;
   return opening;
 }
 

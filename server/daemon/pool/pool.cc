@@ -15,6 +15,7 @@ namespace {
 
 // Shorter ones end in the pauses of a busy host; after it nothing is placed at one that died.
 constexpr int64_t kLeaseSeconds = 6;
+constexpr std::chrono::seconds kLastCalls{4};  // of etcd, at longwired's end
 // Steps of the load that others see: small changes are not worth a write.
 constexpr double kBusySteps = 10;
 constexpr uint64_t kFreeStep = uint64_t{256} << 20;
@@ -54,10 +55,22 @@ pool::HostOptions HostOptionsOf(const config::Config& config) {
   return options;
 }
 
+pool::TenantLimits LimitsOf(const config::Pool& config) {
+  pool::TenantLimits limits;
+  for (const config::PoolLimit& told : config.limits()) {
+    limits[told.tenant()] = {told.sessions(), told.memory()};
+  }
+  return limits;
+}
+
 }  // namespace
 
 Pool::Pool(SessionTable& table, const config::Pool& config) : table_(table), config_(config) {
   table_.JoinPool([this](const ServerSession& session) { OnGone(session); });
+  // Nothing more, until it is known which part of its memory this host has.
+  for (const auto& [tenant, limit] : LimitsOf(config_)) {
+    if (limit.memory != 0) SetPart(tenant, {});
+  }
 }
 
 bool Pool::Start(std::string* sentence) {
@@ -75,18 +88,26 @@ bool Pool::Start(std::string* sentence) {
   host_ =
       std::make_unique<pool::HostPart>(*client_, *lease_, *this, HostOptionsOf(*table_.config()));
   front_ = std::make_unique<pool::FrontPart>(*client_, *lease_, config_.host());
-  placer_ = std::make_unique<pool::PlacerPart>(*client_, *lease_, config_.host(),
-                                               config::Placement_Name(config_.placement()), [this] {
-                                                 std::string ignored;
-                                                 return host_->joined(&ignored);
-                                               });
+  auto is_in = [this] {
+    std::string ignored;
+    return host_->joined(&ignored);
+  };
+  placer_ = std::make_unique<pool::PlacerPart>(
+      *client_, *lease_, config_.host(), config::Pool::Rule_Name(config_.placement()),
+      LimitsOf(config_),
+      std::chrono::ceil<std::chrono::seconds>(config::ResumeGrace(*table_.config())), is_in);
+  parts_ =
+      std::make_unique<pool::PartsPart>(*client_, *this, config_.host(), LimitsOf(config_), is_in);
   started_ = lease_->Start(sentence) && host_->Start(sentence) && front_->Start(sentence) &&
-             placer_->Start(sentence);
+             placer_->Start(sentence) && parts_->Start(sentence);
   if (!started_) *sentence = "the pool: " + *sentence;
   return started_;
 }
 
 void Pool::Stop() {
+  // Also when etcd hangs.
+  if (client_ != nullptr) client_->EndWithin(kLastCalls);
+  if (parts_ != nullptr) parts_->Stop();
   if (placer_ != nullptr) placer_->Stop();
   if (front_ != nullptr) front_->Stop();
   if (host_ != nullptr) host_->Stop();
@@ -146,6 +167,7 @@ pool::Claims Pool::Running() {
     claim.set_identity(client.peer.identity);
     claim.set_program(client.program);
     claim.set_bytes(client.claimed_bytes);
+    claim.set_time_limit(client.time_limit);
     claim.set_local(client.claim.empty());
     for (const warden::KeeperProcess& keeper : session->worker().keepers) {
       claim.add_devices(keeper.device);
@@ -161,6 +183,24 @@ bool Pool::AreGone(const std::vector<uint64_t>& sessions) {
   return stats && std::ranges::none_of(stats->sessions, [&](const warden::SessionStats& one) {
            return std::ranges::count(sessions, one.session) != 0;
          });
+}
+
+bool Pool::Memory(std::map<std::string, pool::TenantMemory>* by_tenant) {
+  std::string sentence;
+  auto stats = table_.warden().GetStats(&sentence);
+  if (!stats) return false;
+  for (const warden::TenantStats& tenant : stats->tenants) {
+    (*by_tenant)[tenant.tenant].used = tenant.leased;
+  }
+  if (!stats->wanted) return true;
+  for (const warden::WantedMemory& wanted : stats->wanted->tenants) {
+    (*by_tenant)[wanted.tenant].wanted = wanted.bytes;
+  }
+  return true;
+}
+
+void Pool::SetPart(const std::string& tenant, const pool::PartTerms& terms) {
+  table_.warden().SetPart(tenant, terms.bytes, {terms.ceiling, terms.spare});
 }
 
 void Pool::OnGone(const ServerSession& session) {

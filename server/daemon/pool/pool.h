@@ -10,6 +10,7 @@
 #include "server/daemon/sessions/session_table.h"
 #include "server/pool/front.h"
 #include "server/pool/host.h"
+#include "server/pool/parts.h"
 #include "server/pool/placer.h"
 
 namespace longwire::daemon {
@@ -21,7 +22,7 @@ struct PoolOpening {
   bool place_again = false;
 };
 
-class Pool final : public pool::HostFacts {
+class Pool final : public pool::HostFacts, public pool::MemoryFacts {
  public:
   // From now on `table` opens what the pool has placed, and nothing else.
   Pool(SessionTable& table, const config::Pool& config);
@@ -50,11 +51,16 @@ class Pool final : public pool::HostFacts {
   pool::Load Loads() override;
   pool::Claims Running() override;
   bool AreGone(const std::vector<uint64_t>& sessions) override;
+  bool Memory(std::map<std::string, pool::TenantMemory>* by_tenant) override;
+  void SetPart(const std::string& tenant, const pool::PartTerms& terms) override;
 
  private:
   struct Asked;  // an opening request, as far as the pool reads it
   PoolOpening AskForPlace(Asked& asked, const Peer& peer, const std::atomic<bool>& cancelled);
   PoolOpening OpenPlaced(Asked& asked, const Peer& peer, const std::atomic<bool>& cancelled);
+  PoolOpening OpenAlone(Asked& asked, const Peer& peer, const std::atomic<bool>& cancelled);
+  PoolOpening OpenAt(const Asked& asked, const Peer& peer, const std::atomic<bool>& cancelled,
+                     const std::string& number, const pool::Claim& claim);
   bool ReadAsked(Asked* asked, const Peer& peer, std::string* sentence);
   PoolOpening Refuse(const Peer& peer, const std::string& sentence);
   void OnGone(const ServerSession& session);
@@ -68,6 +74,7 @@ class Pool final : public pool::HostFacts {
   std::unique_ptr<pool::HostPart> host_;
   std::unique_ptr<pool::FrontPart> front_;
   std::unique_ptr<pool::PlacerPart> placer_;
+  std::unique_ptr<pool::PartsPart> parts_;
   bool started_ = false;
   bool described_ = false;  // used by the host's thread
 };

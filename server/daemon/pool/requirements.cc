@@ -5,6 +5,7 @@
 
 #include "base/memory_sizes.h"
 #include "base/printable.h"
+#include "wire/duration.h"
 #include "wire/number.h"
 
 namespace longwire::daemon {
@@ -64,6 +65,13 @@ bool ReadRequirements(const std::vector<std::string>& environment, Requirements*
       *sentence = "LONGWIRE_LABELS is '" + base::Printable(value) +
                   "'; it has to be a list such as gpu=h200,zone=a, each name once";
       return false;
+    }
+    if (name == "LONGWIRE_TIME_LIMIT") {
+      auto seconds = wire::ParseDuration(value, wire::kLongestWaitSeconds);
+      *sentence = "LONGWIRE_TIME_LIMIT is '" + base::Printable(value) +
+                  "'; it has to be a duration such as 90s, 30m, 2h or 1d, at most 30d";
+      if (!seconds) return false;
+      requirements->time_limit = static_cast<uint64_t>(*seconds);
     }
     if (name == "LONGWIRE_WAIT") requirements->waits = true;
   }

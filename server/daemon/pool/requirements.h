@@ -11,6 +11,7 @@ namespace longwire::daemon {
 struct Requirements {
   uint64_t bytes = 0;                         // LONGWIRE_MEMORY, on each device; 0: it does not say
   std::map<std::string, std::string> labels;  // LONGWIRE_LABELS
+  uint64_t time_limit = 0;                    // LONGWIRE_TIME_LIMIT, in seconds; 0: it has none
   bool waits = false;                         // LONGWIRE_WAIT: it asks again where there is no room
 };
 

@@ -1,9 +1,11 @@
-// Who may open a session, and how those who may not are answered and counted.
+// Who may open a session, how those who may not are answered and counted, and by which rules of the
+// operator those who may are served.
 #include "base/printable.h"
 #include "link/transport/codes.h"
 #include "link/transport/log.h"
 #include "server/daemon/sessions/session_table.h"
 #include "server/daemon/settings/safe_limits.h"
+#include "server/rules/rules_of.h"
 #include "wire/guards.h"
 
 namespace longwire::daemon {
@@ -89,6 +91,24 @@ size_t SessionTable::StreamsOf(const std::string& identity) {
     if (client.peer.identity == identity && !client.local()) streams += session->lanes();
   }
   return streams;
+}
+
+// Before its first call: it may be one that is denied.
+void SessionTable::GiveRules(ServerSession& session, gates::GatePage& page) {
+  const ClientDescription& client = session.client();
+  auto rules = rules::RulesOf(*live_.Get(), client.peer.tenant->name(), client.program);
+  if (rules.rules.empty()) return;
+  page.has_rules() = 1;
+  session.SetRules(message::Pack(rules));
+}
+
+// Also none: those that it has may have been taken away.
+void SessionTable::SendRules(const config::Config& config, const ServerSession& session) {
+  const ClientDescription& client = session.client();
+  const auto rules =
+      message::Pack(rules::RulesOf(config, client.peer.tenant->name(), client.program));
+  if (wire::SendMessage(session.ControlSocket().get(), rules)) return;
+  Log(LogLevel::kWarning, session.subject(), "its worker does not take the rules; it is ending");
 }
 
 }  // namespace longwire::daemon

@@ -6,8 +6,10 @@
 #include <functional>
 
 #include "base/poll_set.h"
+#include "base/printable.h"
 #include "base/reason.h"
 #include "base/start_thread.h"
+#include "server/rules/rule.h"
 #include "wire/sha256.h"
 
 namespace longwire::daemon {
@@ -84,7 +86,13 @@ void Images::Run(Worker& worker) {
 bool Images::Answer(Worker& worker, const wire::Message& message) {
   images::Find find;
   images::Keep keep;
+  rules::Notice notice;
   if (message::Unpack(message.bytes, &find) == wire::WireResult::kOk) return Answer(worker, find);
+  if (message::Unpack(message.bytes, &notice) == wire::WireResult::kOk) {
+    Log(LogLevel::kWarning, {.session = worker.session, .tenant = worker.tenant},
+        "its worker says: " + base::Printable(notice.sentence));
+    return true;
+  }
   if (message::Unpack(message.bytes, &keep) != wire::WireResult::kOk ||
       message.descriptors.size() != 1) {
     return false;

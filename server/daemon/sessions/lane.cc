@@ -6,6 +6,7 @@
 #include "link/transport/codes.h"
 #include "link/transport/log.h"
 #include "link/transport/packing_choice.h"
+#include "wire/rings/copy_ring.h"
 
 namespace longwire::daemon {
 namespace {
@@ -70,15 +71,20 @@ bool Lane::TokenFits(const transport::Token& token) {
 Lane::TakenOver Lane::TakeOver(uint32_t epoch, const transport::Attach& attach, bool compression) {
   base::MutexLock lock(mutex_);
   if (ended_ || left_ || relay_ == nullptr) return TakenOver::kNo;
+  if (paused_) return TakenOver::kPaused;
   if (epoch <= relay_->epoch()) return TakenOver::kOlder;
   // The older connection may not have reached its pump yet: it is stopped when it does.
   ++waiting_;
   if (pump_ != nullptr) pump_->Abandon();
   auto deadline = Clock::now() + kAttachPatience;
-  while (!ended_ && !left_ && (pump_ != nullptr || attaching_) &&
+  while (!ended_ && !left_ && !paused_ && (pump_ != nullptr || attaching_) &&
          changed_.WaitUntil(lock, deadline)) {
   }
   --waiting_;
+  if (paused_) {
+    changed_.NotifyAll();
+    return TakenOver::kPaused;
+  }
   if (ended_ || left_ || pump_ != nullptr || attaching_) return TakenOver::kNo;
   if (epoch <= relay_->epoch()) return TakenOver::kOlder;
   bool first = relay_->epoch() == 0;
@@ -124,6 +130,7 @@ std::optional<StreamPump::Outcome> Lane::Relay(transport::ServerStream& stream,
   Clock::time_point detached = std::min(detached_since(), Clock::now());
   TakenOver taken = TakeOver(epoch, attach, compression);
   if (taken == TakenOver::kOlder) return std::nullopt;
+  if (taken == TakenOver::kPaused) return StreamPump::Outcome::kBroken;  // it comes again
   if (taken == TakenOver::kNo) {
     *closed = {static_cast<uint32_t>(transport::kLaunchFailed),
                "the session cannot be continued from the position that the client sent"};
@@ -143,7 +150,7 @@ std::optional<StreamPump::Outcome> Lane::Relay(transport::ServerStream& stream,
       base::MutexLock lock(mutex_);
       pump_ = &pump;
       if (ended_) pump.Stop(end_);
-      if (waiting_ != 0 || left_) pump.Abandon();
+      if (waiting_ != 0 || left_ || paused_) pump.Abandon();
       SendTerms();
     }
     outcome = pump.Run();
@@ -194,6 +201,37 @@ void Lane::Leave() {
   left_ = true;
   if (pump_ != nullptr) pump_->Abandon();
   changed_.NotifyAll();
+}
+
+bool Lane::Pause() {
+  base::MutexLock lock(mutex_);
+  paused_ = true;
+  if (pump_ != nullptr) pump_->Abandon();
+  changed_.NotifyAll();
+  auto deadline = Clock::now() + kAttachPatience;
+  while ((pump_ != nullptr || attaching_ || waiting_ != 0) && changed_.WaitUntil(lock, deadline)) {
+  }
+  return pump_ == nullptr && !attaching_ && waiting_ == 0;
+}
+
+void Lane::Resume() {
+  base::MutexLock lock(mutex_);
+  paused_ = false;
+}
+
+bool Lane::GoOnFrom(Lane& other) {
+  std::shared_ptr<LaneNotes> notes;
+  uint32_t index = 0;
+  {
+    base::MutexLock lock(other.mutex_);
+    notes = other.notes_;
+    index = other.index_;
+    if (other.ended_ || notes == nullptr) return false;
+  }
+  if (!wire::CopyRing(*other.up_, *up_) || !wire::CopyRing(*other.down_, *down_)) return false;
+  relay_ = std::make_unique<transport::RelayEnd>(up_, down_);
+  SetNotes(std::move(notes), index, true);
+  return true;
 }
 
 Clock::time_point Lane::detached_since() {

@@ -58,6 +58,14 @@ class Lane {
   // Breaks the connection; later attaches are refused. The rings stay open.
   void Leave();
 
+  // For a move: breaks the connection and keeps others away, until Resume or for good. Waits until
+  // nobody uses the rings; false if that takes too long.
+  bool Pause();
+  void Resume();
+  // The lane of the same session's new worker goes on where this one, which is paused, is: gets its
+  // bytes, positions and notes. False if the rings do not fit.
+  bool GoOnFrom(Lane& other);
+
   // When the last connection ended; time_point::max() while one is attached.
   Clock::time_point detached_since();
   uint32_t epoch();
@@ -69,7 +77,7 @@ class Lane {
   uint64_t bytes_down() const;
 
  private:
-  enum class TakenOver { kYes, kOlder, kNo };
+  enum class TakenOver { kYes, kOlder, kPaused, kNo };
   TakenOver TakeOver(uint32_t epoch, const transport::Attach& attach, bool compression);
   // Answers with a new token; `shown` is the one that the client sent.
   bool SendAttached(transport::ServerStream& stream, const transport::Token& shown);
@@ -105,6 +113,7 @@ class Lane {
   uint32_t waiting_ LONGWIRE_GUARDED_BY(mutex_) = 0;  // newer connections
   bool ended_ LONGWIRE_GUARDED_BY(mutex_) = false;
   bool left_ LONGWIRE_GUARDED_BY(mutex_) = false;
+  bool paused_ LONGWIRE_GUARDED_BY(mutex_) = false;
   transport::Closed end_ LONGWIRE_GUARDED_BY(mutex_);
   Clock::time_point detached_since_ LONGWIRE_GUARDED_BY(mutex_) = Clock::now();
   LaneNote note_ LONGWIRE_GUARDED_BY(mutex_);

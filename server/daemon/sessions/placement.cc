@@ -165,7 +165,7 @@ std::vector<int32_t> PlacementTable::Choose(const std::vector<scheduler::DeviceL
   if (!chosen.empty() || cordoned_.empty()) return chosen;
   std::string list;
   for (int32_t device : cordoned_) list += (list.empty() ? "" : ", ") + std::to_string(device);
-  *sentence += "; the server's administrator lets no new sessions onto device " + list;
+  *sentence += " The server's administrator lets no new sessions onto device " + list + ".";
   return chosen;
 }
 

@@ -1,4 +1,4 @@
-// Ends sessions whose clients do not come back in time.
+// Ends sessions whose clients do not come back in time, and those whose time limit is over.
 #include "link/transport/codes.h"
 #include "server/config/config.h"
 #include "server/daemon/sessions/session_table.h"
@@ -20,10 +20,21 @@ void SessionTable::Detached() {
   changed_.NotifyAll();
 }
 
+// True while its limit has to be looked at again.
+bool SessionTable::EndAfterLimit(const std::shared_ptr<ServerSession>& session) {
+  const uint64_t limit = session->client().time_limit;
+  if (limit == 0) return false;
+  if (Clock::now() - session->opened() < std::chrono::seconds(limit)) return true;
+  End(session, {static_cast<uint32_t>(transport::kLaunchFailed),
+                "its time limit of " + std::to_string(limit) +
+                    " s is over (--time-limit, LONGWIRE_TIME_LIMIT)"});
+  return false;
+}
+
 void SessionTable::ReapLoop() {
   base::MutexLock lock(mutex_);
   while (!ending_) {
-    // No detached session: sleeps until there is one.
+    // No detached session and none with a limit: sleeps until there is one.
     while (!ending_ && !detached_) changed_.Wait(lock);
     auto look = Clock::now() + kReapLook;
     while (!ending_ && changed_.WaitUntil(lock, look)) {
@@ -32,11 +43,12 @@ void SessionTable::ReapLoop() {
     lock.Unlock();
     bool detached = false;
     for (const auto& session : List()) {
+      detached |= EndAfterLimit(session);
       bool attached_before = session->epoch() != 0;
       auto patience = attached_before ? config::ResumeGrace(*live_.Get())
                                       : std::chrono::milliseconds(kFirstAttachPatience);
       Clock::time_point since = session->detached_since();
-      if (since == Clock::time_point::max()) continue;
+      if (since == Clock::time_point::max() || session->moving()) continue;
       detached = true;
       if (Clock::now() - since < patience) continue;
       End(session, {static_cast<uint32_t>(transport::kLaunchFailed),

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 
 #include <cerrno>
+#include <utility>
 
 #include "base/poll_set.h"
 #include "base/reason.h"
@@ -76,7 +77,9 @@ bool ServerSession::Introduce(std::span<const std::byte> request,
   base::AssertNoRankedLockHeld();
   std::vector<int> page;
   if (gates_ != nullptr) page = {gates_->memory_descriptor(), gates_->bell_descriptor()};
-  if (!wire::SendMessage(worker_.control.get(), request, page)) {
+  bool taken = wire::SendMessage(worker_.control.get(), request, page);
+  if (taken && !rules_.empty()) taken = wire::SendMessage(worker_.control.get(), rules_);
+  if (!taken) {
     *sentence = "the worker did not take the session";
     return false;
   }
@@ -138,6 +141,37 @@ bool ServerSession::End(const transport::Closed& closed) {
   if (on_end_) on_end_(closed);
   for (auto& lane : lanes_) lane->End(closed);
   return true;
+}
+
+bool ServerSession::Pause() {
+  bool quiet = true;
+  for (auto& lane : lanes_) quiet &= lane->Pause();
+  return quiet;
+}
+
+void ServerSession::Resume() {
+  for (auto& lane : lanes_) lane->Resume();
+}
+
+bool ServerSession::GoOnFrom(ServerSession& other) {
+  if (lanes() != other.lanes()) return false;
+  for (uint32_t i = 0; i < lanes(); ++i) {
+    if (!lane(i).GoOnFrom(other.lane(i))) return false;
+  }
+  notes_ = other.notes_;
+  SetProof(other.proof());
+  formerly = other.formerly;
+  formerly.push_back(other.id());
+  return true;
+}
+
+bool ServerSession::Retire() {
+  base::MutexLock lock(mutex_);
+  return !std::exchange(ended_, true);
+}
+
+bool ServerSession::WorkerEnds(std::chrono::milliseconds patience) const {
+  return base::PollOne(worker_.pidfd.get(), POLLIN, patience) != 0;
 }
 
 void ServerSession::Leave() {

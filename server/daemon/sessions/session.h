@@ -27,6 +27,7 @@ struct ClientDescription {
   size_t descriptors = 0;      // that were promised to it (server/admission/descriptor_plan.h)
   std::string claim;           // its number in the pool; empty: there was no pool
   uint64_t claimed_bytes = 0;  // on each device
+  uint64_t time_limit = 0;     // seconds after its opening at which it is ended; 0: none
   // True if the client came by the local socket and uses the worker's rings itself.
   bool local() const { return peer.uid.has_value(); }
 };
@@ -40,6 +41,8 @@ class ServerSession {
   bool MapRings();
   // The worker obeys the page from its introduction on; without one it is not scheduled.
   void SetGates(std::shared_ptr<gates::GatePage> page) { gates_ = std::move(page); }
+  // A packet for the worker behind the opening; the page says that it comes.
+  void SetRules(std::vector<std::byte> packet) { rules_ = std::move(packet); }
   // Whether the session's thread in this process stays awake between messages. After MapRings.
   void SetAwake(std::shared_ptr<AwakeGrant> grant) { lanes_[0]->SetAwake(std::move(grant)); }
   // Sends the OpenRequest to the worker and waits for its OpenReply, with which the rings of the
@@ -75,6 +78,22 @@ class ServerSession {
   bool End(const transport::Closed& closed);
   // Stops the relay without an end, so that another daemon can go on with it.
   void Leave();
+  // For a move (moving.cc). True for the one that may move it now.
+  bool BeginMove() { return !moving_.exchange(true); }
+  void EndMove() { moving_ = false; }
+  bool moving() const { return moving_; }
+  // Breaks the connections and keeps them away, so that nobody uses the rings; or lets them come.
+  bool Pause();
+  void Resume();
+  // This one, with a new worker, goes on where the other one, which is paused, is.
+  bool GoOnFrom(ServerSession& other);
+  // Another session goes on in its place: nobody ends it any more. False if it has ended.
+  bool Retire();
+  // Waits for the worker's end.
+  bool WorkerEnds(std::chrono::milliseconds patience) const;
+  // The numbers that its client knows it by.
+  std::vector<uint64_t> formerly;
+
   // `on_end` is called once by End before it closes the rings, or at once if the session has ended.
   // The local socket uses it. An empty one removes the earlier one, which is not running any more
   // when this returns. `on_end` must not call back into the session.
@@ -110,10 +129,12 @@ class ServerSession {
   const ClientDescription client_;
   StartedWorker worker_;
   std::shared_ptr<gates::GatePage> gates_;
+  std::vector<std::byte> rules_;  // empty: none
   const Clock::time_point opened_;
   std::vector<std::unique_ptr<Lane>> lanes_;  // constant after Introduce
   wire::Descriptor segment_;                  // likewise; of local clients only
-  std::shared_ptr<LaneNotes> notes_;          // likewise; of relayed ones only
+  std::atomic<bool> moving_{false};
+  std::shared_ptr<LaneNotes> notes_;  // likewise; of relayed ones only
 
   mutable base::Mutex mutex_{base::ranks::kServerSession};
   Proof proof_ LONGWIRE_GUARDED_BY(mutex_);

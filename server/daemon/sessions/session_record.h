@@ -31,9 +31,14 @@ struct SessionRecord {
   bool shares_memory = false;             // has a segment for pinned memory
   std::optional<std::string> claim;       // as ClientDescription
   std::optional<uint64_t> claimed_bytes;  // likewise
+  std::optional<uint64_t> time_limit;     // likewise
+  // Of a session that has moved: the numbers that its client knows it by. Then the three above are
+  // written, too.
+  std::optional<std::vector<uint64_t>> formerly;
   auto Fields() {
     return std::tie(program, host, pid, address, identity, tenant, local, uid, descriptors, opened,
-                    lanes, scheduled, limited, slot, shares_memory, claim, claimed_bytes);
+                    lanes, scheduled, limited, slot, shares_memory, claim, claimed_bytes,
+                    time_limit, formerly);
   }
 };
 

@@ -170,13 +170,16 @@ std::shared_ptr<ServerSession> SessionTable::StartSession(const wire::OpenReques
     usage_->Forget(id);
     return nullptr;
   }
+  Requirements told;
+  (void)ReadRequirements(request.environment, &told, &refusal->sentence);  // read before
   ClientDescription client{base::Printable(request.program),
                            base::Printable(request.host),
                            request.pid,
                            peer,
                            DescriptorsOf(request, peer),
                            placed == nullptr ? "" : placed->number,
-                           placed == nullptr ? 0 : placed->bytes};
+                           placed == nullptr ? 0 : placed->bytes,
+                           told.time_limit};
   auto session = std::make_shared<ServerSession>(id, std::move(client), std::move(worker));
   std::vector<scheduler::DeviceId> devices;
   for (const warden::KeeperProcess& keeper : session->worker().keepers) {
@@ -189,6 +192,7 @@ std::shared_ptr<ServerSession> SessionTable::StartSession(const wire::OpenReques
     // Only programs of this host can share the worker's rings.
     page->segment_bytes() = session->client().local() ? peer.tenant->pinned_memory() : 0;
     session->SetGates(page);
+    GiveRules(*session, *page);
     if (session->MapRings()) {
       MayStayAwake(*session, std::move(page));
       return session;
@@ -334,6 +338,7 @@ OpenedSession SessionTable::Open(std::span<const std::byte> bytes, wire::Version
   const size_t descriptors = DescriptorsOf(request, peer);
   if (!Admit(peer, descriptors, &refusal)) return Refuse(peer, &request, std::move(refusal));
   OpenedSession opened;
+  const auto before = live_.Get();
   // The worker decides: it chooses the newest of these that it speaks.
   std::vector<std::byte> introduction = wire::Narrowed(bytes, *versions);
   auto session =
@@ -346,6 +351,9 @@ OpenedSession SessionTable::Open(std::span<const std::byte> bytes, wire::Version
     refusal = {transport::kNoDevice, RefusalReason::kNotAllowed, std::move(refusal.sentence)};
     return Refuse(peer, &request, std::move(refusal));
   }
+  // A reload while it was opened did not find it.
+  const auto config = live_.Get();
+  if (config != before) SendRules(*config, *session);
   Describe(*session, &opened.reply);
   opened_.fetch_add(1);
   opening_times_.Add(Clock::now() - begun);
@@ -423,6 +431,9 @@ void SessionTable::End(const std::shared_ptr<ServerSession>& session,
   {
     base::MutexLock lock(mutex_);
     sessions_.erase(session->id());
+    if (!away) {
+      for (uint64_t number : session->formerly) moved_.erase(number);
+    }
     if (away) {
       farewells_.Add(session->id(), peer.identity, peer.tenant->name(), closed.sentence, grace);
     }
@@ -445,6 +456,7 @@ void SessionTable::SendTerms(const config::Config& config) {
   warden_->SetGrace(config::ResumeGrace(config));
   for (const auto& session : List()) {
     (void)wire::SendMessage(session->ControlSocket().get(), log_terms);
+    SendRules(config, *session);
     const auto awake = AwakeOf(config, session->client().peer.tenant->name());
     for (uint32_t lane = 0; lane < session->lanes(); ++lane) {
       session->lane(lane).SetTerms(config::ResumeGrace(config), config.compression(), awake);

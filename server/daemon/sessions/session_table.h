@@ -68,6 +68,11 @@ class SessionTable {
   // Bytes of all devices that can be lent together; 0: not known yet.
   uint64_t lendable() const { return lendable_.load(); }
   std::shared_ptr<ServerSession> Find(uint64_t id);
+  // Also by a number that it had before it moved, which its client goes on using.
+  std::shared_ptr<ServerSession> FindAlsoMoved(uint64_t id);
+  // Moves a session to another device of this server (moving.cc). False with a sentence, and the
+  // session goes on where it is.
+  bool Move(uint64_t id, int32_t device, std::string* sentence);
   std::vector<std::shared_ptr<ServerSession>> List();
   // Why a session ended that was the peer's; empty if there is none.
   std::string FarewellTo(const Peer& peer, uint64_t session);
@@ -109,6 +114,7 @@ class SessionTable {
   Policies& policies() { return *policies_; }
   IdentityFigures& identities() { return identities_; }
   OpeningTimes& opening_times() { return opening_times_; }
+  std::vector<UsageRecord> RecentlyEnded() const { return usage_->Recent(); }
   uint64_t opened() const { return opened_.load(); }
   uint64_t failed() const { return failed_.load(); }
   // The devices that a session of the tenant would get now; none with a sentence.
@@ -121,6 +127,8 @@ class SessionTable {
   config::LiveConfig::Snapshot config() const { return live_.Get(); }
 
  private:
+  void GiveRules(ServerSession& session, gates::GatePage& page);
+  static void SendRules(const config::Config& config, const ServerSession& session);
   static OpeningRefusal Stopping();
   // What Open does once the peer is counted: a worker that has answered, in the table; nullptr with
   // a refusal.
@@ -131,6 +139,7 @@ class SessionTable {
                                               PlacedSession* placed, OpenedSession* opened,
                                               OpeningRefusal* refusal);
   void NoteDevices(const warden::Stats& stats);
+  class Mover;
   // Counts a new session against the limits of its tenant and its identity; Release undoes it.
   bool Admit(const Peer& peer, size_t descriptors, OpeningRefusal* refusal);
   bool AdmitTenant(const config::Tenant& tenant, OpeningRefusal* refusal);
@@ -160,6 +169,7 @@ class SessionTable {
   void TakeEnd(const TakenSession& taken);
   void OnWorkerDied(const warden::WorkerDied& died);
   void ReapLoop();
+  bool EndAfterLimit(const std::shared_ptr<ServerSession>& session);
   // A record of what the session has used (recording.cc), while its seats are still there.
   UsageRecord RecordOf(ServerSession& session, const transport::Closed& closed);
   UsageLog::Source UsageSource();
@@ -188,11 +198,13 @@ class SessionTable {
   base::Mutex mutex_{base::ranks::kSessionTable};
   base::CondVar changed_;
   std::map<uint64_t, std::shared_ptr<ServerSession>> sessions_ LONGWIRE_GUARDED_BY(mutex_);
+  // Where sessions that have moved are now, by their former numbers.
+  std::map<uint64_t, uint64_t> moved_ LONGWIRE_GUARDED_BY(mutex_);
   Farewells farewells_ LONGWIRE_GUARDED_BY(mutex_);
   bool ending_ LONGWIRE_GUARDED_BY(mutex_) = false;  // no new sessions
   bool draining_ LONGWIRE_GUARDED_BY(mutex_) = false;
   // A session may have no connection.
-  bool detached_ LONGWIRE_GUARDED_BY(mutex_) = false;
+  bool detached_ LONGWIRE_GUARDED_BY(mutex_) = true;                // or has a time limit
   std::map<std::string, size_t> held_ LONGWIRE_GUARDED_BY(mutex_);  // by tenant's name
   std::thread reaper_;
 };

@@ -46,6 +46,7 @@ ClientDescription ClientOf(const SessionRecord& record,
   if (record.local) client.peer.uid = record.uid;
   client.claim = record.claim.value_or("");
   client.claimed_bytes = record.claimed_bytes.value_or(0);
+  client.time_limit = record.time_limit.value_or(0);
   return client;
 }
 
@@ -71,10 +72,13 @@ void SessionTable::Keep(const ServerSession& session, int client) {
   record.limited = memory.page.valid();
   record.slot = memory.slot;
   record.shares_memory = session.has_segment();
-  if (!description.claim.empty()) {
+  // Of those at the end only the last ones may be missing.
+  if (!description.claim.empty() || description.time_limit != 0 || !session.formerly.empty()) {
+    record.time_limit = description.time_limit;
     record.claim = description.claim;
     record.claimed_bytes = description.claimed_bytes;
   }
+  if (!session.formerly.empty()) record.formerly = session.formerly;
 
   // In the order of KeptDescriptors.
   std::vector<int> descriptors = {record.local ? client : session.notes()->descriptor()};
@@ -197,6 +201,8 @@ bool SessionTable::TakeOver(TakenSession taken) {
     base::MutexLock lock(mutex_);
     ++held_[record.tenant];
     sessions_[id] = session;
+    session->formerly = record.formerly.value_or(std::vector<uint64_t>());
+    for (uint64_t number : session->formerly) moved_[number] = id;
   }
   if (record.local) inherited_clients_.emplace_back(session, std::move(kept.client));
   Log(LogLevel::kInfo, session->subject(),
@@ -214,7 +220,8 @@ SessionTable::LocalClients SessionTable::InheritedClients() {
 
 std::string SessionTable::FarewellTo(const Peer& peer, uint64_t session) {
   base::MutexLock lock(mutex_);
-  return farewells_.For(session, peer);
+  auto moved = moved_.find(session);
+  return farewells_.For(moved == moved_.end() ? session : moved->second, peer);
 }
 
 void SessionTable::Close() {

@@ -325,7 +325,34 @@ void WardenClient::Kill(uint64_t session) {
 }
 
 void WardenClient::SetQuota(const warden::SetQuota& quota) {
-  Tell(message::Pack(quota), Bound::kSome);
+  base::MutexLock lock(mutex_);
+  quotas_[quota.tenant].quota = quota;
+  SendQuota(quota.tenant);
+}
+
+void WardenClient::SetPart(const std::string& tenant, uint64_t bytes,
+                           const warden::PoolPart& part) {
+  base::MutexLock lock(mutex_);
+  QuotaOfTenant& known = quotas_[tenant];
+  if (known.bytes == bytes && known.part.Fields() == warden::PoolPart(part).Fields()) return;
+  known.bytes = bytes;
+  known.part = part;
+  // Without the rest it is sent when a session of the tenant starts.
+  if (known.quota) SendQuota(tenant);
+}
+
+void WardenClient::SendQuota(const std::string& tenant) {
+  if (socket_ == nullptr) return;
+  QuotaOfTenant& known = quotas_[tenant];
+  warden::SetQuota quota = *known.quota;
+  if (version_.load() >= warden::kPartsSince) quota.part.emplace();
+  if (known.bytes != UINT64_MAX) {
+    // What is the host's own limit nobody raises.
+    if (quota.part) quota.part->ceiling = std::min(quota.memory, known.part.ceiling);
+    if (quota.part) quota.part->spare = known.part.spare;
+    quota.memory = std::min(quota.memory, known.bytes);
+  }
+  Send(message::Pack(quota), Bound::kSome);
 }
 
 void WardenClient::SetLimits(const keeper::KeeperLimits& limits) {

@@ -62,6 +62,8 @@ class WardenClient {
   void Kill(uint64_t session);
   // Applies to leases from now on.
   void SetQuota(const warden::SetQuota& quota);
+  // From now on the tenant's limit is at most this part of its limit over the pool.
+  void SetPart(const std::string& tenant, uint64_t bytes, const warden::PoolPart& part);
   void SetLimits(const keeper::KeeperLimits& limits);
   void SetLogTerms(const message::LogTerms& terms);
   std::optional<warden::Stats> GetStats(std::string* sentence);
@@ -99,6 +101,7 @@ class WardenClient {
       LONGWIRE_REQUIRES(mutex_);
   void Tell(std::span<const std::byte> packet, Bound bound, std::span<const int> descriptors = {});
   void SendWaiting();
+  void SendQuota(const std::string& tenant) LONGWIRE_REQUIRES(mutex_);
   void ReadLoop();
   void HandleMessage(wire::Message message);
   template <class M>
@@ -134,6 +137,12 @@ class WardenClient {
   };
   std::deque<Waiting> waiting_ LONGWIRE_GUARDED_BY(mutex_);  // to be sent
   size_t waiting_bytes_ LONGWIRE_GUARDED_BY(mutex_) = 0;
+  struct QuotaOfTenant {
+    std::optional<warden::SetQuota> quota;  // by this server's configuration
+    uint64_t bytes = UINT64_MAX;            // part of a limit over the pool
+    warden::PoolPart part;
+  };
+  std::map<std::string, QuotaOfTenant> quotas_ LONGWIRE_GUARDED_BY(mutex_);  // as many as tenants
   bool connecting_ LONGWIRE_GUARDED_BY(mutex_) = false;
   uint64_t attempts_ LONGWIRE_GUARDED_BY(mutex_) = 0;
   std::string last_problem_ LONGWIRE_GUARDED_BY(mutex_);  // of the last attempt

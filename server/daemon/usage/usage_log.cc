@@ -21,6 +21,7 @@ constexpr milliseconds kSettle{300};
 constexpr milliseconds kShortestLook{100};
 // More records do not wait: a file system that hangs shall not take memory.
 constexpr size_t kMaxWaiting = 8192;
+constexpr size_t kRecent = 64;  // a few KiB of each reply, and more than end in a second
 
 }  // namespace
 
@@ -67,6 +68,8 @@ void UsageLog::Ended(UsageRecord record) {
   {
     base::MutexLock lock(mutex_);
     meter_.Stop(record.session, record.ended);
+    recent_.push_back(record);
+    if (recent_.size() > kRecent) recent_.pop_front();
     auto known = sessions_.find(record.session);
     if (known != sessions_.end()) known->second.ended = true;
     if (endings_.size() < kMaxWaiting) {
@@ -78,6 +81,11 @@ void UsageLog::Ended(UsageRecord record) {
     }
   }
   changed_.NotifyAll();
+}
+
+std::vector<UsageRecord> UsageLog::Recent() const {
+  base::MutexLock lock(mutex_);
+  return {recent_.begin(), recent_.end()};
 }
 
 void UsageLog::Loop() {

@@ -53,6 +53,9 @@ class UsageLog {
   // The record's memory is filled in here, unless the session was never opened here.
   void Ended(UsageRecord record);
 
+  // The last sessions that ended, the newest last; what they have used is not filled in.
+  std::vector<UsageRecord> Recent() const;
+
  private:
   struct Ending {
     UsageRecord record;
@@ -78,11 +81,12 @@ class UsageLog {
   std::atomic<bool> anew_{false};
   std::thread thread_;
 
-  base::Mutex mutex_{base::ranks::kUsageLog};
+  mutable base::Mutex mutex_{base::ranks::kUsageLog};
   base::CondVar changed_;
   MemoryMeter meter_ LONGWIRE_GUARDED_BY(mutex_);
   std::map<uint64_t, Measured> sessions_ LONGWIRE_GUARDED_BY(mutex_);
   std::deque<Ending> endings_ LONGWIRE_GUARDED_BY(mutex_);
+  std::deque<UsageRecord> recent_ LONGWIRE_GUARDED_BY(mutex_);
   uint64_t dropped_ LONGWIRE_GUARDED_BY(mutex_) = 0;
   bool ending_ LONGWIRE_GUARDED_BY(mutex_) = false;
 };

@@ -25,10 +25,6 @@ std::string NumberText(const std::optional<uint64_t>& value) {
 
 std::string Quoted(const std::string& text) { return base::JsonString(text.substr(0, kMaxText)); }
 
-std::string ReasonOf(const UsageRecord& record) {
-  return record.reason.empty() ? "its program ended" : record.reason;
-}
-
 std::string DevicesText(const UsageRecord& record) {
   std::string list;
   for (int32_t device : record.devices) {
@@ -59,6 +55,10 @@ std::vector<std::pair<const char*, std::string>> JsonFields(const UsageRecord& r
 }
 
 }  // namespace
+
+std::string ReasonOf(const UsageRecord& record) {
+  return record.reason.empty() ? "its program ended" : record.reason.substr(0, kMaxText);
+}
 
 std::string UtcText(uint64_t microseconds) {
   const auto seconds = static_cast<time_t>(microseconds / 1'000'000);

@@ -26,6 +26,8 @@ struct UsageRecord {
   std::string reason;  // why it ended
 };
 
+// In words; a program that just ended has a reason, too.
+std::string ReasonOf(const UsageRecord& record);
 // "2026-11-26T19:20:11.123Z".
 std::string UtcText(uint64_t microseconds);
 // Without the end of the line.

@@ -5,6 +5,7 @@
 #include "longwire/printer.h"
 #include "longwire/worker_hand_written.h"
 #include "server/worker/issue/executor.h"
+#include "server/worker/issue/sorted.h"
 #include "server/worker/support/log_line.h"
 #include "wire/guards.h"
 #include "wire/record.h"
@@ -143,6 +144,7 @@ void CallContext::Answer(CUresult result, std::span<const std::byte> reply) {
   answered_ = true;
   result_ = result;
   if (result == kNotYet) return;
+  session_.journal().Answered(call_, result, reply);
   bool replies =
       CallKind(call_.call) == CallKindValue::kAfterReply || (call_.flags & wire::kWantsReply) != 0;
   if (result != CUDA_SUCCESS && (!replies || IsSticky(result))) {
@@ -155,7 +157,44 @@ void CallContext::Answer(CUresult result, std::span<const std::byte> reply) {
   if (replies) session_.down().Reply(call_.position, result, reply);
 }
 
+void CallContext::Refuse(CUresult result, const std::string& sentence) {
+  if (answered_) return;
+  answered_ = true;
+  result_ = result;
+  bool replies =
+      CallKind(call_.call) == CallKindValue::kAfterReply || (call_.flags & wire::kWantsReply) != 0;
+  // A call that is waited for returns the error itself: no later one is to return it again.
+  session_.failures().Refused(replies ? 0 : call_.context, call_.position, result, sentence);
+  if (replies) session_.down().Reply(call_.position, result, {});
+}
+
+CUresult CallContext::Deny(const std::string& rule, const std::string& what) {
+  const std::string sentence = what + " is denied by rule " + rule + " of the server's operator";
+  session_.rules().Notice(sentence);
+  Refuse(CUDA_ERROR_NOT_PERMITTED, sentence);
+  return CUDA_ERROR_NOT_PERMITTED;
+}
+
+// Launches and what brings an image are looked at where more is known of them.
+static bool IsDenied(WorkerSession& session, CallContext& context, const QueuedCall& call) {
+  const bool later = call.call == CallId::lwLaunch || call.call == CallId::lwModuleLoad ||
+                     call.call == CallId::lwCopyKept;
+  if (later || call.begun()) return false;
+  bool to_host = false;
+  if (call.call == CallId::lwCopyPinned) {
+    calls::lwCopyPinned copy;
+    wire::Reader reader(call.arguments);
+    to_host = copy.Decode(reader) == wire::WireResult::kOk && copy.to_host;
+  }
+  const std::string rule = session.rules().DeniedBy(call.call, to_host);
+  if (rule.empty()) return false;
+  AfterDropped({session.events(), session.graphs(), session.transfers()}, call);
+  context.Deny(rule, Describe(call));
+  return true;
+}
+
 void Executor::Refuse(const QueuedCall& call, CUresult code) const {
+  session_.journal().Answered(call, code, {});
   bool replies =
       CallKind(call.call) == CallKindValue::kAfterReply || (call.flags & wire::kWantsReply) != 0;
   if (replies) {
@@ -182,6 +221,7 @@ CUresult Executor::Execute(QueuedCall& call, const std::shared_ptr<Stream>& stre
     // The driver says what a thread without a context gets: not what another one's would.
     session_.SetNoContext();
   }
+  if (session_.rules().any() && IsDenied(session_, context, call)) return context.result();
   LaunchChains::Change change(session_.chains(), call.call);
   const bool measures = stream == nullptr && session_.spans().on();
   const uint64_t begun = measures ? Spans::Now() : 0;

@@ -71,6 +71,10 @@ class CallContext {
     Answer(result, writer.span());
   }
   void Fail(CUresult result) { Answer(result, {}); }
+  // The operator's rules refuse it: the sentence goes to the program's log of errors.
+  void Refuse(CUresult result, const std::string& sentence);
+  // The same of a call that a rule denies, with a line in the daemon's log.
+  CUresult Deny(const std::string& rule, const std::string& what);
 
   bool answered() const { return answered_; }
   CUresult result() const { return result_; }

@@ -64,6 +64,26 @@ JitOptions::JitOptions(const std::vector<uint32_t>& options, const std::vector<u
   }
 }
 
+void JitOptions::Apply(const rules::JitChange& change) {
+  Set(CU_JIT_OPTIMIZATION_LEVEL, change.optimization);
+  Set(CU_JIT_CACHE_MODE, change.cache);
+  Set(CU_JIT_MAX_REGISTERS, change.registers);
+  if (change.target == rules::kUnset) return;
+  // The driver takes one of the two.
+  for (CUjit_option& name : names_) {
+    if (name == CU_JIT_TARGET_FROM_CUCONTEXT) name = CU_JIT_TARGET;
+  }
+  Set(CU_JIT_TARGET, change.target);
+}
+
+void JitOptions::Set(CUjit_option name, uint32_t value) {
+  if (value == rules::kUnset) return;
+  auto found = std::find(names_.begin(), names_.end(), name);
+  if (found == names_.end()) return Add(name, value);
+  values_[static_cast<size_t>(found - names_.begin())] =
+      reinterpret_cast<void*>(static_cast<uint64_t>(value));
+}
+
 void JitOptions::Add(CUjit_option name, uint64_t value) {
   names_.push_back(name);
   values_.push_back(reinterpret_cast<void*>(value));

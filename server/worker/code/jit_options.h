@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "longwire/calls.h"
+#include "server/rules/rule.h"
 #include "server/worker/support/driver.h"
 
 namespace longwire::worker {
@@ -19,6 +20,8 @@ class JitOptions {
              Outputs outputs = Outputs::kWanted);
   JitOptions(const JitOptions&) = delete;
   JitOptions& operator=(const JitOptions&) = delete;
+  // The operator's values, instead of the program's.
+  void Apply(const rules::JitChange& change);
   unsigned count() const { return static_cast<unsigned>(names_.size()); }
   CUjit_option* names() { return names_.data(); }
   void** values() { return values_.data(); }
@@ -28,6 +31,7 @@ class JitOptions {
   void Tell(calls::JitOutputs* outputs) const;
 
  private:
+  void Set(CUjit_option name, uint32_t value);
   void Add(CUjit_option name, uint64_t value);
   void AddLog(std::string* log, CUjit_option buffer, CUjit_option size, uint64_t room);
 

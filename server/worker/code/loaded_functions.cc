@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "server/worker/code/function_rules.h"
+#include "server/worker/code/session_rules.h"
 #include "server/worker/memory/array_bytes.h"
 #include "server/worker/memory/charges.h"
 #include "server/worker/support/current_context.h"
@@ -18,6 +20,7 @@ CUresult LoadedFunctions::Find(uint64_t id, const std::shared_ptr<Context>& cont
                                CUfunction* handle) {
   const std::shared_ptr<Function>& function = found_.Find(id);
   if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  FollowRules();
   uint32_t in = context->id;
   *handle = function->launched;
   if (function->launched_in == in) return CUDA_SUCCESS;
@@ -30,6 +33,9 @@ CUresult LoadedFunctions::Find(uint64_t id, const std::shared_ptr<Context>& cont
       return loaded.result;
     }
     if (loaded.result != CUDA_SUCCESS) return loaded.result;
+    if (uses_.rules.any() && RulesOf(uses_.driver, uses_.rules, *function) != nullptr) {
+      return CUDA_SUCCESS;
+    }
     function->launched_in = in;
     function->launched = loaded.handle;
     return CUDA_SUCCESS;
@@ -40,6 +46,22 @@ CUresult LoadedFunctions::Find(uint64_t id, const std::shared_ptr<Context>& cont
                        [this, function, context] { Load(*function, *context); });
   }
   return kNotYet;
+}
+
+const FunctionRules* LoadedFunctions::RulesFor(uint64_t id) {
+  const std::shared_ptr<Function>& function = found_.Find(id);
+  return function == nullptr ? nullptr : RulesOf(uses_.driver, uses_.rules, *function);
+}
+
+void LoadedFunctions::FollowRules() {
+  const uint32_t version = uses_.rules.version();
+  if (version == rules_version_) [[likely]]
+    return;
+  rules_version_ = version;
+  for (const std::shared_ptr<Function>& function : uses_.functions.All()) {
+    function->launched_in = 0;
+    function->launched = nullptr;
+  }
 }
 
 void LoadedFunctions::Load(Function& function, const Context& context) {

@@ -15,6 +15,8 @@ namespace longwire::worker {
 class Charges;
 class CurrentContext;
 class Helpers;
+class SessionRules;
+struct FunctionRules;
 
 class LoadedFunctions {
  public:
@@ -25,6 +27,7 @@ class LoadedFunctions {
     CurrentContext& current_context;
     Helpers& helpers;
     wire::RingMemory& up;  // the log thread waits for it
+    const SessionRules& rules;
   };
   explicit LoadedFunctions(Uses uses) : uses_(uses), found_(uses.functions) {}
 
@@ -32,6 +35,11 @@ class LoadedFunctions {
   CUfunction LaunchedBefore(uint64_t function, uint32_t context);
   // The handle for launches in the context. kNotYet while a helper loads the function.
   CUresult Find(uint64_t function, const std::shared_ptr<Context>& context, CUfunction* handle);
+  // What rules say about the function, whose handle was found; null: nothing.
+  const FunctionRules* RulesFor(uint64_t function);
+  // To be called before LaunchedBefore: a function that rules are about is never found there, so
+  // its launches go one by one. After a change of the rules none is, until Find has seen it.
+  void FollowRules();
   // Charges what the function's threads need of their own: the driver allocates it with the first
   // launch. Waits for the keeper.
   CUresult ChargeLocals(CUfunction function, const Context& context);
@@ -42,6 +50,7 @@ class LoadedFunctions {
 
   Uses uses_;
   FoundLately<Function> found_;
+  uint32_t rules_version_ = 1;  // that the functions' `launched_in` are of
 };
 
 }  // namespace longwire::worker

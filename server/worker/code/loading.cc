@@ -159,4 +159,13 @@ bool LaunchAttributes::Set(std::span<const std::byte> packed, bool cooperative) 
   return true;
 }
 
+void LaunchAttributes::Set(const CUlaunchAttribute& attribute) {
+  for (CUlaunchAttribute& given : attributes_) {
+    if (given.id != attribute.id) continue;
+    given = attribute;
+    return;
+  }
+  attributes_.push_back(attribute);
+}
+
 }  // namespace longwire::worker

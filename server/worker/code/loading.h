@@ -41,6 +41,8 @@ class LaunchAttributes {
   // False if an attribute cannot be passed on, or the bytes are malformed.
   bool Set(std::span<const std::byte> packed, bool cooperative);
   bool empty() const { return attributes_.empty(); }
+  // Instead of the one of the same kind, if there is one.
+  void Set(const CUlaunchAttribute& attribute);
   // The configuration of the call's launch; it points to these attributes.
   template <class Call>
   CUlaunchConfig ConfigOf(const Call& call, CUstream stream) {

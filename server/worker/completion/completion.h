@@ -44,6 +44,8 @@ class Completion {
 
   // Set while the log thread sleeps and is to be woken when work finishes.
   std::atomic<bool> wake_log_thread{false};
+  // True while it sends what was reached.
+  bool is_acting() const { return acting_; }
   // True while actions of reached markers run; their streams may not be watched any more.
   bool acting() const { return acting_; }
 

@@ -201,6 +201,7 @@ CUresult Events::Elapsed(uint64_t start, uint64_t start_version, uint64_t end, u
                          float* milliseconds) {
   base::MutexLock lock(mutex_);
   CUevent handles[2] = {};
+  const EventVersion* found_versions[2] = {};
   const uint64_t ids[2] = {start, end};
   const uint64_t versions[2] = {start_version, end_version};
   for (int i = 0; i < 2; ++i) {
@@ -211,6 +212,10 @@ CUresult Events::Elapsed(uint64_t start, uint64_t start_version, uint64_t end, u
     if (!place->second.issued) return CUDA_ERROR_NOT_READY;
     if (place->second.handle == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     handles[i] = place->second.handle;
+    found_versions[i] = &place->second;
+  }
+  if (found_versions[0]->before_nanos || found_versions[1]->before_nanos) {
+    return ElapsedOverMove(*found_versions[0], *found_versions[1], milliseconds);
   }
   // A record counts as finished when the work before it is; the record itself is a moment later.
   auto begun = std::chrono::steady_clock::now();

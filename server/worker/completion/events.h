@@ -7,6 +7,7 @@
 
 #include "base/lock_ranks.h"
 #include "base/mutex.h"
+#include "server/worker/completion/carried_events.h"
 #include "server/worker/support/handle_table.h"
 #include "server/worker/support/objects.h"
 
@@ -45,6 +46,12 @@ class Events {
   CUresult Elapsed(uint64_t start, uint64_t start_version, uint64_t end, uint64_t end_version,
                    float* milliseconds);
 
+  // For sessions that move (events_moving.cc). Nothing is under way, and a context is current.
+  // `moment`: of this host's steady clock, in nanoseconds.
+  CUresult Carry(std::vector<CarriedEvent>* carried, uint64_t* moment);
+  CUresult Restore(const std::vector<CarriedEvent>& carried, uint64_t moment,
+                   const HandleTable<Context>& contexts);
+
   // For graphs: gives the event one driver event, which all its records use from now on. The state
   // of the newest record is kept. The context is current.
   CUresult Fix(uint64_t event, const std::shared_ptr<Context>& context,
@@ -68,6 +75,9 @@ class Events {
   using Versions = std::map<uint64_t, EventVersion>;
   // A call that waits for the version was issued or dropped.
   void HasWaited(Event& event, Versions::iterator place) LONGWIRE_REQUIRES(mutex_);
+  CUresult MarkMoment() LONGWIRE_REQUIRES(mutex_);
+  CUresult ElapsedOverMove(const EventVersion& start, const EventVersion& end, float* milliseconds)
+      LONGWIRE_REQUIRES(mutex_);
   Event* Find(uint64_t event) LONGWIRE_REQUIRES(mutex_);
 
   const DriverTable& driver_;
@@ -75,6 +85,10 @@ class Events {
   std::map<uint64_t, Event> events_ LONGWIRE_GUARDED_BY(mutex_);
   std::map<PoolKey, std::vector<CUevent>> pool_ LONGWIRE_GUARDED_BY(mutex_);
   std::map<CUevent, std::weak_ptr<FixedEvent>> fixed_ LONGWIRE_GUARDED_BY(mutex_);
+  // Of the move: the driver's event and the clock.
+  CUevent moment_ LONGWIRE_GUARDED_BY(mutex_) = nullptr;
+  uint64_t moment_nanos_ LONGWIRE_GUARDED_BY(mutex_) = 0;
+  uint64_t restored_nanos_ LONGWIRE_GUARDED_BY(mutex_) = 0;  // when this worker took it over
   size_t driver_events_ LONGWIRE_GUARDED_BY(mutex_) = 0;
 };
 

@@ -101,6 +101,18 @@ bool Timelines::AllFinishedBelow(const std::vector<std::shared_ptr<Stream>>& str
   });
 }
 
+bool Timelines::ReadSettled(Stream& stream, uint64_t* settled) {
+  base::MutexLock lock(mutex_);
+  *settled = stream.settled;
+  return stream.markers.empty() && !stream.watched && stream.unfinished == 0 &&
+         stream.settled == stream.finished && !stream.wanted.AnyUpTo(UINT64_MAX);
+}
+
+void Timelines::RestoreSettled(Stream& stream, uint64_t settled) {
+  base::MutexLock lock(mutex_);
+  stream.finished = stream.settled = settled;
+}
+
 bool Timelines::Drained(Stream& stream) {
   base::MutexLock lock(mutex_);
   return stream.markers.empty();

@@ -43,6 +43,11 @@ class Timelines {
   // The stream is destroyed: its slot is freed once its markers are done.
   void Detach(Stream& stream);
 
+  // For a move: how far the stream has come, once all its calls are finished and what belongs to
+  // them was sent; false before. And the same in the new worker, before anything is issued.
+  bool ReadSettled(Stream& stream, uint64_t* settled);
+  void RestoreSettled(Stream& stream, uint64_t settled);
+
   // For the completion thread.
   struct Reached {
     std::shared_ptr<Stream> stream;

@@ -22,6 +22,7 @@ bool LaunchRun::Begin(const Stream& stream, uint64_t last_position, size_t most)
   stream_ = &stream;
   last_position_ = last_position;
   most_ = std::min(most, kMaxLaunches);
+  uses_.functions.FollowRules();
   return most_ != 0 && !off && !stream.capturing && stream.context->failed == 0;
 }
 

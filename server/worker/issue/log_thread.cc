@@ -14,6 +14,7 @@
 #include "server/worker/support/failures.h"
 #include "server/worker/support/helpers.h"
 #include "server/worker/support/host_memory.h"
+#include "server/worker/support/journal.h"
 #include "server/worker/tracing/spans.h"
 #include "server/worker/transfer/transfers.h"
 #include "wire/guards.h"
@@ -52,7 +53,8 @@ void LogThread::Run() {
   uses_.current_context.EnterThread();
   uint64_t passes = 0;
   while (!uses_.failures.over()) {
-    bool read = ReadSome();
+    const bool held = held_;
+    bool read = !held && ReadSome();
     bool issued = uses_.issuer.Pass();
     issued |= uses_.deferred.Pass();
     issued |= uses_.swapping.Step(read || issued);
@@ -66,8 +68,27 @@ void LogThread::Run() {
       uses_.failures.Leave();
       return;
     }
-    Wait();
+    if (held) {
+      WaitHeld();
+    } else {
+      Wait();
+    }
   }
+}
+
+void LogThread::Hold(bool hold) {
+  quiet_ = false;
+  held_ = hold;
+  up_.memory().PokeConsumer();
+}
+
+// The ring is left alone: its memory may be copied.
+void LogThread::WaitHeld() {
+  quiet_ = uses_.memory.away() == 0 && uses_.issuer.IsIdle() && !uses_.deferred.anything_waits();
+  if (!held_) quiet_ = false;
+  uses_.completion.wake_log_thread = true;
+  up_.WaitBeyond(UINT64_MAX, {}, Clock::now() + kRecheck);
+  uses_.completion.wake_log_thread = false;
 }
 
 void LogThread::Wait() {
@@ -187,6 +208,7 @@ void LogThread::Sort(const wire::RecordHeader& header, uint64_t position,
     return;
   }
   uses_.gates.CountCall(call.call);
+  uses_.journal.Read(call);
   // Our own calls belong into a stream or do not; their handlers rely on it.
   if (CallStreamOrdered(call.call) != (header.stream != 0) && CallIsPrivate(call.call)) {
     uses_.executor.Refuse(call, CUDA_ERROR_INVALID_HANDLE);

@@ -2,6 +2,7 @@
 // queue the calls that may start. It waits for nothing but the log itself.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -26,6 +27,7 @@ class Failures;
 class Gates;
 class Helpers;
 class HostMemory;
+class Journal;
 class Memory;
 class Spans;
 class Swapping;
@@ -46,6 +48,7 @@ class LogThread {
     Transfers& transfers;
     Helpers& helpers;
     WaitingCalls& waiting;
+    Journal& journal;
     HostMemory& host_memory;
     Completion& completion;
     CurrentContext& current_context;
@@ -58,6 +61,13 @@ class LogThread {
 
   void Start();
   void Join();
+
+  // For a move. While it is held it reads no further record, and goes on with those that it has
+  // read; IsQuiet once none is left. Any thread.
+  void Hold(bool hold);
+  bool IsQuiet() const { return quiet_; }
+  // Before Start: reads on from the ring's position.
+  void Reopen(const std::shared_ptr<wire::RingMemory>& up) { up_ = wire::RingConsumer(up); }
 
   // Log thread only. True if all records that were read are issued and the log has no more, unless
   // calls wait for memory.
@@ -80,6 +90,7 @@ class LogThread {
   void TellMemory(QueuedCall call);
   void RunOnHelper(uint32_t thread, QueuedCall call);
   void Wait();
+  void WaitHeld();
   // As the ring's WaitBeyond, and stays awake first where the session may.
   bool WaitBeyond(uint64_t position, wire::Deadline deadline);
 
@@ -91,6 +102,8 @@ class LogThread {
   uint64_t counted_ = 0;  // of what waits
   bool moved_ = false;    // something was read or issued since the last wait
   wire::SpinPrediction spin_{wire::AllowedCores()};
+  std::atomic<bool> held_{false};
+  std::atomic<bool> quiet_{false};
   std::thread thread_;
 };
 

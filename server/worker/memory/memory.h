@@ -10,6 +10,7 @@
 
 #include "base/lock_ranks.h"
 #include "base/mutex.h"
+#include "server/worker/memory/carried_memory.h"
 #include "server/worker/memory/keeper_client.h"
 #include "server/worker/support/driver.h"
 #include "wire/open.h"
@@ -68,10 +69,23 @@ class Memory {
   CUresult TakeBack(std::vector<KeeperClient::Chunk>& chunks);
   size_t away() const { return away_; }  // chunks
 
+  // For sessions that move (memory_moving.cc), on one device. Restore returns what was leased with
+  // the opening, and leases and maps what the old worker had.
+  CarriedMemory Carry();
+  // True if a chunk that was mapped once is mapped nowhere now: what it holds cannot be read.
+  bool HoldsUnmapped();
+  CUresult Restore(const CarriedMemory& carried);
+
   // Bytes that Map would cover; 0 if a chunk is unknown.
   uint64_t BytesOf(const std::vector<uint64_t>& chunks);
   // The device of the chunk mapped at the address, as the client counts; -1 if there is none.
   int32_t DeviceOf(uint64_t address);
+
+  // For rules that check addresses (mapped_ranges.cc). False if the address lies in a window, but
+  // not in memory nor at its end; or if not all bytes lie in memory. *nearest is then the nearest
+  // mapping, of 0 bytes if there is none. Addresses outside the windows are not judged.
+  bool MayPointAt(uint64_t address, Range* nearest);
+  bool MayAccess(uint64_t address, uint64_t bytes, Range* nearest);
 
  private:
   struct Chunk {
@@ -92,8 +106,10 @@ class Memory {
   CUresult Add(int32_t device, std::vector<KeeperClient::Chunk>& granted,
                std::vector<wire::LeasedChunk>* leased);
   CUresult Import(Chunk* chunk);
+  CUresult LeaseCarried(const CarriedMemory& carried);
   // Releases the driver's handle, if any, of a chunk that is mapped nowhere.
   CUmemGenericAllocationHandle TakeHandle(Chunk* chunk);
+  Range Nearest(uint64_t address) const LONGWIRE_REQUIRES(mutex_);
   bool InWindow(uint64_t address, uint64_t bytes) const;
   bool CoversWholeChunks(uint64_t address, uint64_t bytes) const LONGWIRE_REQUIRES(mutex_);
   // Maps the chunks, one behind the other, at free addresses. Releases the lock during driver

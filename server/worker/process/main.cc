@@ -3,12 +3,16 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -16,6 +20,9 @@
 #include "server/driver/driver_choice.h"
 #include "server/driver/process_options.h"
 #include "server/protocol/log_terms.h"
+#include "server/protocol/moving.h"
+#include "server/worker/process/move_in.h"
+#include "server/worker/process/move_out.h"
 #include "server/worker/process/open_session.h"
 #include "server/worker/process/session.h"
 #include "server/worker/process/time_slice.h"
@@ -41,6 +48,11 @@ constexpr const char* kUsage =
     "                       --down FD --keeper FD[,FD…]\n"
     "                       [--system-calls enforce|log|off] [--processes N]\n"
     "Started by longwire-warden.\n";
+
+// An NVIDIA driver chooses where code and the device's heap lie, and does not tell.
+const char* const kOnlySoftware =
+    "sessions move on the software device only: NVIDIA's driver does not tell where it puts code "
+    "and the device's heap, so nobody could compare";
 
 struct Arguments {
   std::string driver = "auto";
@@ -96,8 +108,13 @@ void Answer(int control, const wire::OpenReply& reply, const std::vector<int>& d
 
 // The opening, once a client has come, with the page of gates if the daemon sent one along. Ends
 // the process if none ever does.
-wire::OpenRequest WaitForOpen(int control, std::shared_ptr<gates::GatePage>* page) {
+wire::OpenRequest WaitForOpen(int control, std::shared_ptr<gates::GatePage>* page,
+                              std::optional<wire::Message>* move_in) {
   auto packet = wire::ReceiveMessage(control, std::chrono::milliseconds(-1));
+  if (packet && message::KindOf(packet->bytes) == moving::MoveIn::kKind) {
+    *move_in = std::move(packet);
+    packet = wire::ReceiveMessage(control, std::chrono::milliseconds(-1));
+  }
   if (!packet) _exit(0);
   wire::OpenRequest request;
   if (packet->descriptors.size() == 2) {
@@ -123,7 +140,8 @@ wire::OpenRequest WaitForOpen(int control, std::shared_ptr<gates::GatePage>* pag
   reply.code = code != CUDA_SUCCESS ? code : CUDA_ERROR_UNKNOWN;
   reply.sentence = sentence;
   std::shared_ptr<gates::GatePage> page;
-  WaitForOpen(control, &page);
+  std::optional<wire::Message> move_in;
+  WaitForOpen(control, &page, &move_in);
   Answer(control, reply);
   _exit(1);
 }
@@ -164,17 +182,65 @@ void ObeyGates(worker::WorkerSession* session, const std::shared_ptr<gates::Gate
   });
 }
 
-void HearDaemon(worker::WorkerSession& session, wire::Message message) {
+// One move at a time: the next one asks again.
+void TryToMove(worker::MoveOut& move_out, wire::Message message) {
+  static std::atomic<bool> moving{false};
+  if (message.descriptors.size() != 2 || moving.exchange(true)) return;
+  std::thread([&move_out, message = std::make_shared<wire::Message>(std::move(message))] {
+    move_out.Serve(std::move(message->descriptors[0]), std::move(message->descriptors[1]));
+    moving = false;
+  }).detach();
+}
+
+void HearDaemon(worker::WorkerSession& session, worker::MoveOut& move_out, wire::Message message) {
+  if (message::KindOf(message.bytes) == moving::MoveOut::kKind) {
+    return TryToMove(move_out, std::move(message));
+  }
   message::LogTerms log;
   gates::HostMemoryTerms terms;
+  rules::RuleList rules;
   if (message::Unpack(message.bytes, &log) == wire::WireResult::kOk) {
     worker::SetLogLimit(log.lines_per_second);
+  } else if (message::Unpack(message.bytes, &rules) == wire::WireResult::kOk) {
+    session.rules().Replace(std::move(rules));
   } else if (message::Unpack(message.bytes, &terms) != wire::WireResult::kOk) {
     session.images().Arrived(std::move(message));
   } else if (message.descriptors.size() == 1) {
     session.host_memory().Join(terms,
                                gates::HostMemoryPage::Map(std::move(message.descriptors[0])));
   }
+}
+
+// Before the first call. Ends the process if they do not come: nothing may run without them.
+void TakeRules(worker::WorkerSession& session, int control,
+               const std::shared_ptr<gates::GatePage>& page) {
+  if (page == nullptr || page->has_rules().load() == 0) return;
+  constexpr std::chrono::seconds kPatience{30};
+  auto packet = wire::ReceiveMessage(control, kPatience);
+  rules::RuleList rules;
+  if (!packet || message::Unpack(packet->bytes, &rules) != wire::WireResult::kOk) {
+    worker::LogLine("the rules that longwired announced did not come: the session is not opened");
+    _exit(1);
+  }
+  session.rules().Replace(std::move(rules));
+}
+
+// Until the daemon closes it.
+void HearDaemon(worker::WorkerSession& session, worker::MoveOut& move_out, int control) {
+  bool closed = false;
+  while (!closed) {
+    auto said = wire::ReceiveMessage(control, std::chrono::milliseconds(-1), &closed);
+    if (said) HearDaemon(session, move_out, std::move(*said));
+  }
+}
+
+// A session that moves here.
+void TakeSession(worker::WorkerSession& session, const wire::OpenReply& reply,
+                 wire::Message* move_in) {
+  if (reply.code != 0 || move_in->descriptors.size() != 2) _exit(1);
+  worker::MoveIn(session, reply, std::move(move_in->descriptors[0]),
+                 std::move(move_in->descriptors[1]));
+  session.Start();
 }
 
 }  // namespace
@@ -219,13 +285,16 @@ int main(int count, char** words) {
   options.on_over = [] { _exit(0); };
   // Never destroyed: the process ends by _exit.
   auto* session = new worker::WorkerSession(std::move(options));
+  if (!driver.software) session->journal().Never(kOnlySoftware);
   result = session->Prepare();
   if (result != CUDA_SUCCESS) {
     RefuseAll(control, result, "no pinned memory for the progress page");
   }
 
   std::shared_ptr<gates::GatePage> page;
-  wire::OpenRequest request = WaitForOpen(control, &page);
+  std::optional<wire::Message> move_in;
+  wire::OpenRequest request = WaitForOpen(control, &page, &move_in);
+  TakeRules(*session, control, page);
   session->transfers().SetLimits(worker::InFlightLimits::Of(page.get()));
   if (request.shares_memory && page != nullptr) {
     session->host_segment().Make(page->segment_bytes().load());
@@ -234,16 +303,14 @@ int main(int count, char** words) {
   worker::OpenSession(*session, request, driver.missing, &reply);
   if (reply.code == 0) {
     ObeyGates(session, page);
-    session->Start();
+    if (!move_in) session->Start();
   }
   std::vector<int> descriptors = session->lanes().descriptors();
   if (reply.segment_bytes != 0) descriptors.push_back(session->host_segment().descriptor());
   Answer(control, reply, descriptors);
+  if (move_in) TakeSession(*session, reply, &*move_in);
+  auto* move_out = new worker::MoveOut(*session, std::move(request), reply);
   // The socket stays open for the session's life: what is known of images comes over it.
-  bool closed = false;
-  while (!closed) {
-    auto said = wire::ReceiveMessage(control, std::chrono::milliseconds(-1), &closed);
-    if (said) HearDaemon(*session, std::move(*said));
-  }
+  HearDaemon(*session, *move_out, control);
   _exit(0);
 }

@@ -124,6 +124,21 @@ CUresult WarmDevices(const DriverTable& driver, const std::vector<int>& ordinals
   return driver.cuCtxSetCurrent(devices->front().primary);
 }
 
+namespace {
+
+// 0 if the request names none, or one that cannot be.
+uint64_t HandleSpaceOf(const wire::OpenRequest& request) {
+  const std::string_view name = wire::kHandleSpace;
+  for (const std::string& entry : request.environment) {
+    if (!entry.starts_with(name)) continue;
+    const uint64_t space = strtoull(entry.c_str() + name.size(), nullptr, 10);
+    return space < wire::kMaxServers ? space : 0;
+  }
+  return 0;
+}
+
+}  // namespace
+
 void OpenSession(WorkerSession& session, const wire::OpenRequest& request,
                  const std::vector<std::string>& missing, wire::OpenReply* reply) {
   const DriverTable& driver = session.driver();
@@ -137,6 +152,9 @@ void OpenSession(WorkerSession& session, const wire::OpenRequest& request,
     return;
   }
   reply->protocol = version;
+  const uint64_t space = HandleSpaceOf(request);
+  session.foreign().BeginAt(space);
+  session.next_worker_handle = wire::kFirstHandle + space * wire::kHandlesOfSpace;
   if (request.windows.empty()) {
     Refuse(reply, CUDA_ERROR_OUT_OF_MEMORY, "the client has no free range of addresses");
     return;

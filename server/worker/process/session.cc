@@ -13,6 +13,7 @@ WorkerSession::WorkerSession(SessionOptions options)
       current_context_(driver_),
       devices_(std::move(options.devices)),
       up_(options.up),
+      down_ring_(options.down),
       text_(options.text),
       on_over_(std::move(options.on_over)),
       down_(options.down, &host_memory_),
@@ -63,12 +64,14 @@ WorkerSession::WorkerSession(SessionOptions options)
       spans_(driver_),
       samples_(spans_, gates_),
       chains_(driver_),
+      rules_(options.control),
       loaded_functions_({.driver = driver_,
                          .functions = functions,
                          .charges = charges_,
                          .current_context = current_context_,
                          .helpers = helpers_,
-                         .up = *up_}),
+                         .up = *up_,
+                         .rules = rules_}),
       swapping_({.devices = devices_,
                  .memory = memory_,
                  .helpers = helpers_,
@@ -120,6 +123,7 @@ WorkerSession::WorkerSession(SessionOptions options)
             .transfers = transfers_,
             .helpers = helpers_,
             .waiting = waiting_calls_,
+            .journal = journal_,
             .host_memory = host_memory_,
             .completion = completion_,
             .current_context = current_context_,
@@ -172,6 +176,12 @@ void WorkerSession::Start() {
   log_.Start();
   lanes_.Start();
   ListenToKeepers();
+}
+
+void WorkerSession::ReopenRings() {
+  log_.Reopen(up_);
+  down_.Reopen(down_ring_);
+  lanes_.Reopen();
 }
 
 void WorkerSession::ListenToKeepers() {

@@ -19,6 +19,7 @@
 #include "server/worker/code/images.h"
 #include "server/worker/code/linker.h"
 #include "server/worker/code/loaded_functions.h"
+#include "server/worker/code/session_rules.h"
 #include "server/worker/completion/completion.h"
 #include "server/worker/completion/events.h"
 #include "server/worker/completion/gates.h"
@@ -44,6 +45,7 @@
 #include "server/worker/support/handle_table.h"
 #include "server/worker/support/helpers.h"
 #include "server/worker/support/host_memory.h"
+#include "server/worker/support/journal.h"
 #include "server/worker/support/object_values.h"
 #include "server/worker/support/objects.h"
 #include "server/worker/support/text_pipes.h"
@@ -125,10 +127,18 @@ class WorkerSession {
   LaunchChains& chains() { return chains_; }
   Spans& spans() { return spans_; }
   LoadedFunctions& loaded_functions() { return loaded_functions_; }
+  SessionRules& rules() { return rules_; }
+  Journal& journal() { return journal_; }
+  Completion& completion() { return completion_; }
+  LogThread& log() { return log_; }
+  Helpers& helpers() { return helpers_; }
+  // The rings have another worker's bytes and positions, from where this one goes on. Before Start.
+  void ReopenRings();
 
   // First, for what they hold is counted in it.
  private:
   HostMemory host_memory_;
+  Journal journal_;
 
  public:
   HandleTable<Context> contexts;
@@ -150,7 +160,7 @@ class WorkerSession {
   DriverTable driver_;
   CurrentContext current_context_;
   std::vector<Device> devices_;
-  std::shared_ptr<wire::RingMemory> up_;
+  std::shared_ptr<wire::RingMemory> up_, down_ring_;
   TextPipes* text_;
   std::function<void()> on_over_;
   std::atomic<uint64_t> used_contexts_{0};  // a bit for each device's primary context
@@ -177,6 +187,7 @@ class WorkerSession {
   LaunchSamples samples_;
   Printing printing_;
   LaunchChains chains_;
+  SessionRules rules_;
   LoadedFunctions loaded_functions_;
   Swapping swapping_;
   Completion completion_;

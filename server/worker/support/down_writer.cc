@@ -71,6 +71,17 @@ bool DownWriter::WriteToRing(const wire::DownHeader& header, std::span<const std
   return true;
 }
 
+void DownWriter::Reopen(std::shared_ptr<wire::RingMemory> memory) {
+  base::MutexLock lock(mutex_);
+  producer_ = wire::RingProducer(std::move(memory));
+  muted_ = false;
+}
+
+bool DownWriter::HasWrittenAll() {
+  base::MutexLock lock(mutex_);
+  return queue_.empty() && unpublished_ == 0;
+}
+
 void DownWriter::CountQueued() {
   if (host_memory_ != nullptr) host_memory_->Set(HostUse::kAnswers, queued_bytes_);
 }
@@ -101,7 +112,7 @@ void DownWriter::Write(wire::DownHeader header, std::span<const std::byte> first
   }
   header.bytes = static_cast<uint32_t>(bytes);
   base::MutexLock lock(mutex_);
-  if (producer_.memory().closed()) return;
+  if (producer_.memory().closed() || muted_) return;
   if (queue_.empty() && WriteToRing(header, first, second)) return;
   // The queue's thread has the producer from here on.
   if (unpublished_ != 0) Publish();

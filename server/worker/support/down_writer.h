@@ -4,6 +4,7 @@
 // (Data).
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <span>
@@ -63,6 +64,12 @@ class DownWriter {
 
   // The session is idle: returns the ring's memory to the system. False if the ring holds bytes.
   bool Rest();
+  // For a session that is rebuilt: what it says is dropped until it is reopened. Before Start.
+  void Mute() { muted_ = true; }
+  // Writes on from the ring's position.
+  void Reopen(std::shared_ptr<wire::RingMemory> memory);
+  // True if the ring has all records.
+  bool HasWrittenAll();
   // Closes the ring once earlier records were sent, or after `limit`.
   void CloseAfterFlush(uint32_t code, std::chrono::milliseconds limit);
 
@@ -85,6 +92,7 @@ class DownWriter {
   bool together_ LONGWIRE_GUARDED_BY(mutex_) = false;
   size_t unpublished_ LONGWIRE_GUARDED_BY(mutex_) = 0;  // bytes in the ring
   bool stop_ LONGWIRE_GUARDED_BY(mutex_) = false;
+  std::atomic<bool> muted_{false};
   std::thread thread_;
 };
 

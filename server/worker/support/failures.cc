@@ -37,6 +37,12 @@ void Failures::CallFailed(uint32_t context, uint64_t position, CUresult code,
   uses_.down.Error(position, code, 0, context, text);
 }
 
+void Failures::Refused(uint32_t context, uint64_t position, CUresult code,
+                       const std::string& sentence) {
+  LogLine("%s (position %llu)", sentence.c_str(), static_cast<unsigned long long>(position));
+  uses_.down.Error(position, code, 0, context, sentence);
+}
+
 void Failures::DriverFailed(Context& context, uint64_t position, CUresult code,
                             const std::string& what) {
   if (!IsSticky(code)) {

@@ -8,6 +8,7 @@
 
 #include "base/lock_ranks.h"
 #include "base/mutex.h"
+#include "wire/open.h"
 
 namespace longwire::worker {
 
@@ -15,6 +16,11 @@ class ForeignHandles {
  public:
   static constexpr size_t kMaxHandles = size_t{1} << 22;
 
+  // Before the first one: ids of this space (wire::kHandleSpace).
+  void BeginAt(uint64_t space) {
+    base::MutexLock lock(mutex_);
+    next_ = wire::kFirstHandle + space * wire::kHandlesOfSpace;
+  }
   // 0 if the table is full or the handle null. The same object gets the same id again.
   template <class Handle>
   uint64_t Mint(Handle handle) {
@@ -78,8 +84,7 @@ class ForeignHandles {
   mutable base::Mutex mutex_{base::ranks::kForeignHandles};
   std::unordered_map<uint64_t, Entry> by_id_ LONGWIRE_GUARDED_BY(mutex_);
   std::unordered_map<void*, uint64_t> by_object_ LONGWIRE_GUARDED_BY(mutex_);
-  static constexpr uint64_t kFirst = uint64_t{1} << 63;  // the client's own ids stay below
-  uint64_t next_ LONGWIRE_GUARDED_BY(mutex_) = kFirst;
+  uint64_t next_ LONGWIRE_GUARDED_BY(mutex_) = wire::kFirstHandle;
 };
 
 }  // namespace longwire::worker

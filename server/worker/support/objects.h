@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -22,6 +23,7 @@
 namespace longwire::worker {
 
 struct Stream;
+struct FunctionRules;
 
 struct Context {
   uint32_t id = 0;
@@ -125,6 +127,8 @@ struct EventVersion {
   bool failed = false;
   bool passed = false;  // it will have no record
   uint32_t waits = 0;   // sorted, not yet issued
+  // Recorded in another worker, before the session moved here: how long before.
+  std::optional<uint64_t> before_nanos;
 };
 
 // The driver event of an event that graphs record or wait for. All its records use this one.
@@ -196,6 +200,10 @@ struct Function {
   std::map<int32_t, int> most_shared;  // by the client's number of the device
   uint32_t launched_in = 0;            // the context of the last launch
   CUfunction launched = nullptr;       // the handle of the last launch
+  std::string module;                  // the SHA-256 of its image in digits; empty: not known
+  // What rules say about it (code/function_rules.h), by the rules of that version.
+  std::shared_ptr<const FunctionRules> rules;
+  uint32_t rules_version = 0;
 };
 
 }  // namespace longwire::worker

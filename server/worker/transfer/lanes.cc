@@ -40,6 +40,22 @@ void Lanes::Create(const wire::OpenRequest& request) {
   }
 }
 
+void Lanes::Reopen() {
+  for (auto& lane : lanes_) {
+    base::MutexLock lock(lane->mutex);
+    lane->log.emplace(lane->down);
+  }
+}
+
+bool Lanes::IsIdle() {
+  {
+    base::MutexLock lock(mutex_);
+    if (!parts_.empty() || sending_ != 0) return false;
+  }
+  return std::ranges::all_of(
+      lanes_, [](const auto& lane) { return wire::RingConsumer(lane->up).Available().empty(); });
+}
+
 void Lanes::Start() {
   for (auto& lane : lanes_) {
     lane->reader = std::thread([this, &lane = *lane] { Read(lane); });
@@ -152,12 +168,14 @@ void Lanes::SendParts(Lane& lane) {
     if (closed_) return;
     Part part = std::move(parts_.front());
     parts_.pop_front();
+    ++sending_;
     lock.Unlock();
     bool sent = SendPart(lane, part);
     uses_.staging.Release(*part.stream, part.block);
     uses_.up.PokeConsumer();
-    if (!sent) return;
     lock.Lock();
+    --sending_;
+    if (!sent) return;
   }
 }
 

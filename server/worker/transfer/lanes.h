@@ -41,11 +41,16 @@ class Lanes {
 
   // Creates the rings for the lanes that the client requests, or for fewer. Called before Start.
   void Create(const wire::OpenRequest& request);
+  // The rings have another worker's positions. Before Start.
+  void Reopen();
   void Start();
   // Closes the rings and waits for the threads.
   void Stop();
   // Closes the rings: the threads end.
   void Close();
+
+  // True if all that came was taken, and nothing is to be sent.
+  bool IsIdle();
 
   uint32_t count() const { return static_cast<uint32_t>(lanes_.size()); }
   // For each lane, in order: its up ring, then its down ring.
@@ -90,6 +95,7 @@ class Lanes {
   base::Mutex mutex_{base::ranks::kWorkerLanes};
   base::CondVar changed_;
   std::deque<Part> parts_ LONGWIRE_GUARDED_BY(mutex_);
+  size_t sending_ LONGWIRE_GUARDED_BY(mutex_) = 0;  // parts
   bool closed_ LONGWIRE_GUARDED_BY(mutex_) = false;
 };
 

@@ -311,6 +311,12 @@ void Transfers::Keep(int64_t bytes) {
   uses_.host_memory.Set(HostUse::kUploads, kept_);
 }
 
+bool Transfers::IsIdle() {
+  base::MutexLock lock(mutex_);
+  return copies_.empty() && images_.empty() && kept_ == 0 &&
+         std::ranges::all_of(targets_, [](const auto& target) { return target.second.expired(); });
+}
+
 void Transfers::Stop() {
   base::MutexLock lock(mutex_);
   stopped_ = true;

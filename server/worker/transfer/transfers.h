@@ -103,6 +103,8 @@ class Transfers {
   CUresult TakeImage(uint64_t transfer, uint64_t bytes, Image* image);
   // The same, but waits until the image has arrived, or the session is over.
   CUresult WaitForImage(uint64_t transfer, uint64_t bytes, Image* image);
+  // True if no copy or image has bytes to come, or bytes that came for it.
+  bool IsIdle();
   // The session is over: ends all waits.
   void Stop();
 

@@ -8,6 +8,7 @@
 #include "server/worker/calls/call_context.h"
 #include "server/worker/calls/code/functions.h"
 #include "server/worker/calls/texture/texture_reference.h"
+#include "server/worker/code/function_rules.h"
 #include "server/worker/code/loading.h"
 
 namespace longwire::worker {
@@ -52,13 +53,21 @@ CUresult Do_lwFunctionSetAttribute(CallContext& context, const calls::lwFunction
   return result;
 }
 
-CUresult Do_lwLaunch(CallContext& context, const calls::lwLaunch& call, calls::lwLaunch::Reply*) {
-  CUfunction function = nullptr;
-  CUresult result =
-      context.session().loaded_functions().Find(call.function, context.context(), &function);
-  if (result != CUDA_SUCCESS) return result;
-  LaunchAttributes attributes;
-  if (!attributes.Set(call.attributes, call.cooperative != 0)) return CUDA_ERROR_NOT_SUPPORTED;
+static void SetSizes(const rules::LaunchChange& changed, CUlaunchConfig* config) {
+  if (changed.grid[0] != 0) {
+    config->gridDimX = changed.grid[0];
+    config->gridDimY = changed.grid[1];
+    config->gridDimZ = changed.grid[2];
+  }
+  if (changed.block[0] == 0) return;
+  config->blockDimX = changed.block[0];
+  config->blockDimY = changed.block[1];
+  config->blockDimZ = changed.block[2];
+}
+
+// `changed`: the sizes, if a rule says others.
+static CUresult Launch(CallContext& context, const calls::lwLaunch& call, CUfunction function,
+                       LaunchAttributes& attributes, const rules::LaunchChange* changed = nullptr) {
   // The driver reads the parameters as they are laid out, so they lie as they do in the client.
   alignas(16) std::array<std::byte, 4096> small;
   std::vector<std::byte> large;
@@ -77,16 +86,60 @@ CUresult Do_lwLaunch(CallContext& context, const calls::lwLaunch& call, calls::l
   std::optional<base::MutexLock> binding;
   if (!call.references.empty()) {
     binding.emplace(context.session().binding);
-    result = BindReferences(context, call.references);
-    if (result != CUDA_SUCCESS) return result;
+    LONGWIRE_TRY(BindReferences(context, call.references));
   }
-  if (attributes.empty()) {
+  if (attributes.empty() && changed == nullptr) {
     return context.driver().cuLaunchKernel(function, call.grid_x, call.grid_y, call.grid_z,
                                            call.block_x, call.block_y, call.block_z,
                                            call.shared_bytes, stream, nullptr, packed);
   }
   CUlaunchConfig config = attributes.ConfigOf(call, stream);
+  if (changed != nullptr) SetSizes(*changed, &config);
   return context.driver().cuLaunchKernelEx(&config, function, nullptr, packed);
+}
+
+// Of a function that rules are about.
+static CUresult LaunchByRules(CallContext& context, const calls::lwLaunch& call, CUfunction handle,
+                              const FunctionRules& rules) {
+  WorkerSession& session = context.session();
+  const uint64_t position = context.call().position;
+  if (session.rules().PausesNow(position)) return kNotYet;
+  const rules::LaunchDecision& decision = rules.decision;
+  auto function = session.functions.Find(call.function);
+  if (!decision.denied_by.empty()) {
+    return context.Deny(decision.denied_by, "the launch of kernel '" + function->name + "'");
+  }
+  if (decision.validate) {
+    std::string wrong = WrongArgument(session.memory(), *function, rules, call.parameters);
+    if (!wrong.empty()) {
+      context.Refuse(CUDA_ERROR_INVALID_VALUE, wrong);
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+  }
+  LaunchAttributes attributes;
+  if (!attributes.Set(call.attributes, call.cooperative != 0)) return CUDA_ERROR_NOT_SUPPORTED;
+  for (const CUlaunchAttribute& attribute : rules.attributes) attributes.Set(attribute);
+  const bool resizes = decision.change.grid[0] != 0 || decision.change.block[0] != 0;
+  CUresult result = Launch(context, call, handle, attributes, resizes ? &decision.change : nullptr);
+  if (result == CUDA_SUCCESS && decision.retry.count == 0) return result;
+  bool again = result != CUDA_SUCCESS && result != kNotYet && !context.capturing() &&
+               session.rules().TryAgain(position, decision.retry, result);
+  if (again) return kNotYet;
+  session.rules().Done(position);
+  return result;
+}
+
+CUresult Do_lwLaunch(CallContext& context, const calls::lwLaunch& call, calls::lwLaunch::Reply*) {
+  CUfunction function = nullptr;
+  WorkerSession& session = context.session();
+  LONGWIRE_TRY(session.loaded_functions().Find(call.function, context.context(), &function));
+  if (session.rules().any()) [[unlikely]] {
+    const FunctionRules* rules = session.loaded_functions().RulesFor(call.function);
+    if (rules != nullptr) return LaunchByRules(context, call, function, *rules);
+  }
+  LaunchAttributes attributes;
+  if (!attributes.Set(call.attributes, call.cooperative != 0)) return CUDA_ERROR_NOT_SUPPORTED;
+  return Launch(context, call, function, attributes);
 }
 
 CUresult Do_lwHostFunction(CallContext& context, const calls::lwHostFunction& call,

@@ -1,5 +1,7 @@
 // Modules, libraries and what is in them.
 
+#include <cstring>
+
 #include "base/try.h"
 #include "longwire/worker_hand_written.h"
 #include "server/worker/calls/call_context.h"
@@ -9,6 +11,7 @@
 #include "server/worker/code/loading.h"
 #include "server/worker/code/variables.h"
 #include "server/worker/memory/array_bytes.h"
+#include "wire/sha256.h"
 
 namespace longwire::worker {
 
@@ -16,11 +19,37 @@ constexpr uint64_t kFunctionBytes = 512;  // of each function's objects here
 
 // A link that fails is reported as a load that fails.
 static CUresult LinkParts(CallContext& context, const calls::lwModuleLoad& call,
-                          std::vector<std::byte>* image, calls::lwModuleLoad::Reply* reply) {
+                          const rules::JitChange& change, std::vector<std::byte>* image,
+                          calls::lwModuleLoad::Reply* reply) {
   JitOptions options(call.option, call.option_value);
+  options.Apply(change);
   CUresult result = LinkParts(context.driver(), call.bytes, &options, image);
   if (result != CUDA_SUCCESS) TellOutputs(context, options, reply);
   return result;
+}
+
+// By which rules call it. A client that keeps no images here names none: then it is computed, if
+// there are rules.
+static std::string NameOfModule(WorkerSession& session, const calls::lwModuleLoad& call,
+                                std::span<const std::byte> image) {
+  wire::Digest digest;
+  if (call.digest.size() == digest.size()) {
+    std::memcpy(digest.data(), call.digest.data(), digest.size());
+  } else if (session.rules().any()) {
+    digest = wire::Sha256Of(image.first(call.bytes));
+  } else {
+    return {};
+  }
+  return wire::Hexadecimal(digest);
+}
+
+// Whether the module may be loaded, and the options that rules have for the compiler.
+static CUresult AskRules(CallContext& context, const std::string& name, rules::JitChange* change) {
+  auto rules = context.session().rules().Get();
+  const std::string rule = rules::DeniedBy(*rules, "cuModuleLoad", name);
+  if (!rule.empty()) return context.Deny(rule, "to load module " + name);
+  *change = rules::DecideJit(*rules, name);
+  return CUDA_SUCCESS;
 }
 
 static CUresult Unload(WorkerSession& session, Library& library) {
@@ -53,13 +82,28 @@ static CUresult ChargeVariables(CallContext& context, const calls::lwModuleLoad&
   return CUDA_SUCCESS;
 }
 
+// A session that moved here brings its images along.
+static CUresult Fetch(CallContext& context, const calls::lwModuleLoad& call,
+                      Transfers::Image* fetched, uint32_t* knowledge) {
+  WorkerSession& session = context.session();
+  const uint64_t position = context.call().position;
+  if (!session.journal().GiveImage(position, &fetched->bytes, knowledge)) {
+    LONGWIRE_TRY(FetchImage(session.image_sources(), call, fetched, knowledge));
+  }
+  session.journal().TookImage(position, fetched->bytes, *knowledge);
+  return CUDA_SUCCESS;
+}
+
 CUresult Do_lwModuleLoad(CallContext& context, const calls::lwModuleLoad& call,
                          calls::lwModuleLoad::Reply* reply) {
   WorkerSession& session = context.session();
   Transfers::Image fetched;
-  LONGWIRE_TRY(FetchImage(session.image_sources(), call, &fetched, &reply->knowledge));
+  LONGWIRE_TRY(Fetch(context, call, &fetched, &reply->knowledge));
   std::vector<std::byte>& image = fetched.bytes;
   if (!ImageFits(image, call.bytes)) return CUDA_ERROR_INVALID_IMAGE;
+  const std::string name = NameOfModule(session, call, image);
+  rules::JitChange change;
+  if (session.rules().any()) LONGWIRE_TRY(AskRules(context, name, &change));
   HostMemory::Share share(session.host_memory(), HostUse::kModules);
   if (!session.host_memory().MayLoad(session.libraries.size()) || !share.Resize(call.bytes)) {
     return CUDA_ERROR_OUT_OF_MEMORY;
@@ -71,10 +115,11 @@ CUresult Do_lwModuleLoad(CallContext& context, const calls::lwModuleLoad& call,
     session.SetPrimaryContext(session.devices().front());
   }
   const DriverTable& driver = context.driver();
-  CUresult result = call.parts ? LinkParts(context, call, &image, reply) : CUDA_SUCCESS;
+  CUresult result = call.parts ? LinkParts(context, call, change, &image, reply) : CUDA_SUCCESS;
   if (result != CUDA_SUCCESS) return result;
   session.printing().Loads(image);
   JitOptions options(call.option, call.option_value);
+  options.Apply(change);
   auto library = std::make_shared<Library>();
   library->id = call.library;
   library->share = std::move(share);
@@ -99,6 +144,7 @@ CUresult Do_lwModuleLoad(CallContext& context, const calls::lwModuleLoad& call,
     result = CUDA_ERROR_OUT_OF_MEMORY;
   }
   for (size_t i = 0; i < functions.size() && result == CUDA_SUCCESS; ++i) {
+    functions[i]->module = name;
     functions[i]->id = session.next_worker_handle.fetch_add(1);
     library->functions.push_back(functions[i]->id);
     bool added = session.functions.Insert(functions[i]->id, functions[i]);

@@ -1,4 +1,6 @@
 // Leases, mappings, what is free, and the parts of the segment that program and worker share.
+#include <thread>
+
 #include "longwire/worker_hand_written.h"
 #include "server/worker/calls/call_context.h"
 
@@ -8,7 +10,18 @@ CUresult Do_lwLease(CallContext& context, const calls::lwLease& call,
                     calls::lwLease::Reply* reply) {
   std::vector<wire::LeasedChunk> leased;
   std::vector<uint64_t> bytes(call.bytes.begin(), call.bytes.end());
-  CUresult result = context.session().memory().Lease(call.device, bytes, false, &leased);
+  WorkerSession& session = context.session();
+  CUresult result = session.memory().Lease(call.device, bytes, false, &leased);
+  if (result != CUDA_SUCCESS && session.rules().any()) {
+    const rules::Retry retry = rules::RetryOfAllocations(*session.rules().Get());
+    // On this thread's helper, which has nothing else to do: the thread waits for the answer.
+    for (uint32_t tries = 0; tries < retry.count && result != CUDA_SUCCESS; ++tries) {
+      std::this_thread::sleep_for(PauseBefore(retry, tries));
+      if (session.failures().over()) break;
+      leased.clear();
+      result = session.memory().Lease(call.device, bytes, false, &leased);
+    }
+  }
   for (auto& chunk : leased) reply->chunk.push_back(chunk.chunk);
   return result;
 }

@@ -5,6 +5,7 @@
 #include "base/try.h"
 #include "longwire/worker_hand_written.h"
 #include "server/worker/calls/call_context.h"
+#include "server/worker/code/function_rules.h"
 #include "server/worker/code/images.h"
 #include "server/worker/transfer/copies.h"
 
@@ -32,12 +33,31 @@ CopyStream StreamOf(CallContext& context) {
   return {context.stream()->handle, context.stream()->context->handle};
 }
 
+// The bytes from the first to the last one that a side in linear memory touches.
+uint64_t Extent(const CopyPlace& place) {
+  const uint64_t rows = place.rows - 1, slices = place.slices - 1;
+  return place.x_bytes + place.width_bytes + (place.y + rows) * place.pitch +
+         (place.z + slices) * place.pitch * place.height;
+}
+
+// By a rule that checks copies; the call is then refused with a sentence.
+bool IsWrong(CallContext& context, const CopyPlace& place) {
+  if (place.bytes() == 0 || !rules::ValidatesCopies(*context.session().rules().Get())) return false;
+  const std::string what = std::string("a copy (") + CallName(context.call().call) + ")";
+  std::string wrong = WrongRange(context.session().memory(), what, place.address, Extent(place));
+  if (!wrong.empty()) context.Refuse(CUDA_ERROR_INVALID_VALUE, wrong);
+  return !wrong.empty();
+}
+
 CUresult Resolve(CallContext& context, const calls::Place& place, uint64_t bytes, CopyPlace* made) {
   CUarray array = nullptr;
   if (place.array != 0 && !context.session().foreign().Find(place.array, &array)) {
     return CUDA_ERROR_INVALID_HANDLE;
   }
   if (!MakePlace(place, array, bytes, made)) return CUDA_ERROR_INVALID_VALUE;
+  if (context.session().rules().any() && place.array == 0 && IsWrong(context, *made)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
   made->peer = PeerOf(context, place);
   return CUDA_SUCCESS;
 }
@@ -270,6 +290,10 @@ CUresult Do_lwCopyKept(CallContext& context, const calls::lwCopyKept& call,
   CUresult fetched = FetchImage(context.session().image_sources(), call, &kept, &reply->knowledge);
   if (fetched == CUDA_ERROR_INVALID_IMAGE) return CUDA_ERROR_INVALID_VALUE;
   LONGWIRE_TRY(fetched);
+  if (const std::string rule = context.session().rules().DeniedBy(CallId::lwCopyKept);
+      !rule.empty()) {
+    return context.Deny(rule, "a copy of memory that the server keeps");
+  }
   // A stream of its own: the driver's plain copy would wait for other streams' work.
   const DriverTable& driver = context.driver();
   CUstream stream = nullptr;

@@ -33,7 +33,7 @@ CUresult Deliver(CallId id, uint64_t stream, wire::Writer& call, std::vector<std
 
 template <class Call>
 CUresult CallAndWait(const Call& call, uint64_t stream, typename Call::Reply* reply,
-                     ReplyBytes* bytes) {
+                     ReplyBytes* bytes, CUdevice /*device*/ = -1) {
   wire::Writer writer;
   call.Encode(writer);
   const CUresult result = Deliver(Call::kId, stream, writer, &bytes->bytes);

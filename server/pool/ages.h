@@ -1,0 +1,42 @@
+// Since when the placer knows of programs that wait and of claims with a time limit, on its own
+// clock: hosts' clocks are not compared. Not thread-safe.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <string>
+
+#include "server/pool/directory.h"
+
+namespace longwire::pool {
+
+class Ages {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // A program whose front died keeps its age when it asks another one within `grace`.
+  explicit Ages(std::chrono::seconds grace) : grace_(grace) {}
+
+  // First in each pass: learns who is there, forgets who has been placed or is away too long.
+  void Look(const Directory& directory, Clock::time_point now);
+  // Of a waiter that Look has seen: its age and for how long it has waited.
+  void Fill(const Waiter& waiter, scheduler::pool::Wish* wish) const;
+  // What runs at the host, and when its devices are free by their sessions' limits at the latest.
+  void Fill(const Directory& directory, scheduler::pool::HostState* host) const;
+  void Clear();
+  // Of the clock that these are of.
+  static uint64_t Seconds(Clock::time_point time);
+
+ private:
+  struct Known {
+    uint64_t age = 0;  // revision at which it asked first
+    std::string ticket_hash;
+    Clock::time_point since, seen;
+  };
+  const std::chrono::seconds grace_;
+  Clock::time_point now_{};
+  std::map<std::string, Known> waiters_;             // by number
+  std::map<std::string, Clock::time_point> claims_;  // by number, those with a limit
+};
+
+}  // namespace longwire::pool

@@ -1,0 +1,71 @@
+#include "server/worker/code/session_rules.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+
+#include "server/rules/calls.h"
+#include "server/worker/support/log_line.h"
+#include "wire/socket.h"
+
+namespace longwire::worker {
+namespace {
+
+constexpr std::chrono::milliseconds kLongestPause{10'000};
+// One for each stream whose head is tried again; those of streams that are gone go first.
+constexpr size_t kMaxPauses = 4096;
+
+}  // namespace
+
+std::chrono::milliseconds PauseBefore(const rules::Retry& retry, uint32_t tries) {
+  constexpr uint32_t kDoublings = 14;
+  std::chrono::milliseconds pause(retry.back_off_milliseconds);
+  return std::min(pause * (1 << std::min(tries, kDoublings)), kLongestPause);
+}
+
+void SessionRules::Replace(rules::RuleList list) {
+  auto next = std::make_shared<const std::vector<rules::Rule>>(std::move(list.rules));
+  const bool any = !next->empty();
+  base::MutexLock lock(mutex_);
+  rules_ = std::move(next);
+  any_.store(any, std::memory_order_release);
+  version_.fetch_add(1, std::memory_order_release);
+}
+
+std::string SessionRules::DeniedBy(CallId call, bool to_host) const {
+  if (!any()) return {};
+  const std::string_view wire_name = CallName(call);
+  auto now = Get();
+  for (const rules::DeniableCall& known : rules::DeniableCalls()) {
+    if (known.wire_name != wire_name || known.name == rules::kLaunchKernel) continue;
+    if (call == CallId::lwCopyPinned && to_host != (known.name == "cuMemcpyDtoH")) continue;
+    std::string rule = rules::DeniedBy(*now, known.name, {});
+    if (!rule.empty()) return rule;
+  }
+  return {};
+}
+
+bool SessionRules::PausesNow(uint64_t position) {
+  auto found = pauses_.find(position);
+  return found != pauses_.end() && Clock::now() < found->second.until;
+}
+
+bool SessionRules::TryAgain(uint64_t position, const rules::Retry& retry, CUresult result) {
+  if (retry.count == 0 || IsSticky(result)) return false;
+  if (pauses_.size() >= kMaxPauses && !pauses_.contains(position)) pauses_.erase(pauses_.begin());
+  Pause& pause = pauses_[position];
+  if (pause.tries >= retry.count) return false;
+  pause.until = Clock::now() + PauseBefore(retry, pause.tries++);
+  return true;
+}
+
+void SessionRules::Notice(const std::string& sentence) const {
+  LogLine("%s", sentence.c_str());
+  if (control_ < 0) return;
+  const auto packet = message::Pack(rules::Notice{sentence});
+  // A daemon that does not read must not hold the session up.
+  if (wire::SendMessage(control_, packet, {}, MSG_DONTWAIT)) return;
+  LogLine("longwired did not take that line for its log");
+}
+
+}  // namespace longwire::worker

@@ -1,0 +1,182 @@
+#include "server/worker/process/move_in.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "server/protocol/moving.h"
+#include "server/worker/issue/executor.h"
+#include "server/worker/process/move_out.h"
+#include "server/worker/process/session.h"
+#include "server/worker/process/snapshot.h"
+#include "server/worker/support/log_line.h"
+
+namespace longwire::worker {
+namespace {
+
+constexpr size_t kReadPiece = size_t{8} << 20;
+const char* const kBroken = "the old worker's stream is broken";
+
+std::string Failed(const char* what, CUresult result) {
+  return std::string(what) + " (error " + std::to_string(result) + ")";
+}
+
+class Rebuilding {
+ public:
+  Rebuilding(WorkerSession& session, const wire::OpenReply& reply, int stream)
+      : session_(session), reply_(reply), from_(stream) {}
+
+  // Empty once the session is what the old worker's was.
+  std::string Run() {
+    session_.down().Mute();
+    std::string problem = TakeState();
+    bool placed = false;
+    std::vector<std::byte> head;
+    while (problem.empty()) {
+      if (!from_.ReadHead(&head)) return kBroken;
+      EntryHead entry;
+      Contents contents;
+      SnapshotEnd end;
+      if (!placed && message::Unpack(head, &entry) == wire::WireResult::kOk) {
+        problem = Replay(entry);
+        continue;
+      }
+      if (!placed) problem = Place();
+      placed = true;
+      if (!problem.empty()) break;
+      if (message::Unpack(head, &contents) == wire::WireResult::kOk) {
+        problem = Fill(contents);
+      } else if (message::Unpack(head, &end) == wire::WireResult::kOk) {
+        return end.frames == from_.frames() ? "" : kBroken;
+      } else {
+        problem = kBroken;
+      }
+    }
+    return problem;
+  }
+
+ private:
+  std::string TakeState() {
+    std::vector<std::byte> head;
+    if (!from_.ReadHead(&head)) return kBroken;
+    if (message::Unpack(head, &state_) != wire::WireResult::kOk ||
+        state_.version != moving::kVersion) {
+      return "the old worker writes another version";
+    }
+    if (state_.opening == Comparable(reply_)) return "";
+    return "the device, its driver or its address range is of another kind" + Differing();
+  }
+
+  // Which of it, for people.
+  std::string Differing() const {
+    wire::OpenReply old;
+    wire::Reader reader(std::as_bytes(std::span(state_.opening)));
+    if (old.Decode(reader) != wire::WireResult::kOk || old.devices.size() != 1) return "";
+    const wire::DeviceDescription& there = old.devices.front();
+    const wire::DeviceDescription& here = reply_.devices.front();
+    if (there.window.base != here.window.base || there.window.bytes != here.window.bytes) {
+      return ": its addresses are taken there";
+    }
+    if (there.total_memory != here.total_memory) return ": it has another amount of memory";
+    for (size_t i = 0; i < std::min(there.attributes.size(), here.attributes.size()); ++i) {
+      const wire::DeviceAttribute &one = there.attributes[i], &other = here.attributes[i];
+      if (one.code != other.code || one.value != other.value) {
+        return ": attribute " + std::to_string(one.attribute) + " is " +
+               std::to_string(other.value) + ", not " + std::to_string(one.value);
+      }
+    }
+    if (old.lanes != reply_.lanes) return ": it has another number of lanes";
+    return old.protocol == reply_.protocol ? ": other limits" : ": another protocol";
+  }
+
+  std::string Replay(const EntryHead& head) {
+    Journal::Entry entry;
+    entry.call.position = head.position;
+    entry.call.call = static_cast<CallId>(head.call);
+    entry.call.flags = head.flags;
+    entry.call.thread = head.thread;
+    entry.call.context = head.context;
+    entry.result = head.result;
+    entry.knowledge = head.knowledge;
+    if (std::max({head.arguments, head.reply, head.image}) > Journal::kMaxBytes) return kBroken;
+    entry.call.arguments.resize(head.arguments);
+    entry.reply.resize(head.reply);
+    entry.image.resize(head.image);
+    if (!from_.ReadBytes(entry.call.arguments) || !from_.ReadBytes(entry.reply) ||
+        !from_.ReadBytes(entry.image) || !Rebuilds(entry.call.call)) {
+      return kBroken;
+    }
+    session_.journal().Expect(entry);
+    session_.journal().Read(entry.call);
+    if (Executor(session_).Execute(entry.call, nullptr) == kNotYet) {
+      return std::string(CallName(entry.call.call)) + " cannot be repeated at once";
+    }
+    std::string difference = session_.journal().Difference();
+    return difference.empty() ? session_.journal().Unmovable() : difference;
+  }
+
+  // What is not in the journal.
+  std::string Place() {
+    if (session_.next_worker_handle != state_.next_handle) return "its handles have other numbers";
+    if (session_.streams.size() != state_.streams.size()) return "it has other streams";
+    for (const CarriedStream& one : state_.streams) {
+      auto stream = session_.streams.Find(one.stream);
+      if (stream == nullptr) return "it has other streams";
+      session_.timelines().RestoreSettled(*stream, one.settled);
+      base::MutexLock lock(stream->issue_mutex);
+      stream->last_issued = one.last_issued;
+    }
+    session_.SetPrimaryContext(session_.devices().front());
+    CUresult result = session_.memory().Restore(state_.memory);
+    if (result != CUDA_SUCCESS) return Failed("its memory does not fit there", result);
+    result = session_.events().Restore(state_.events, state_.moment, session_.contexts);
+    return result == CUDA_SUCCESS ? "" : Failed("its events cannot be made again", result);
+  }
+
+  std::string Fill(const Contents& contents) {
+    if (contents.context != 0) {
+      CUdeviceptr address = 0;
+      size_t bytes = 0;
+      CUresult result =
+          PlaceOf(session_, contents.library, contents.context, contents.name, &address, &bytes);
+      if (result != CUDA_SUCCESS || address != contents.address || bytes != contents.bytes) {
+        return "the variable " + contents.name + " lies elsewhere there";
+      }
+      session_.SetPrimaryContext(session_.devices().front());
+    }
+    std::vector<std::byte> piece(std::min<uint64_t>(kReadPiece, contents.bytes));
+    for (uint64_t at = 0; at < contents.bytes; at += kReadPiece) {
+      auto part = std::span(piece).first(std::min<uint64_t>(kReadPiece, contents.bytes - at));
+      if (!from_.ReadBytes(part)) return kBroken;
+      CUresult result =
+          session_.driver().cuMemcpyHtoD_v2(contents.address + at, part.data(), part.size());
+      if (result != CUDA_SUCCESS) return Failed("its memory cannot be written", result);
+    }
+    return "";
+  }
+
+  WorkerSession& session_;
+  const wire::OpenReply& reply_;
+  SnapshotReader from_;
+  CarriedState state_;
+};
+
+}  // namespace
+
+void MoveIn(WorkerSession& session, const wire::OpenReply& reply, wire::Descriptor packets,
+            wire::Descriptor stream) {
+  std::string problem = Rebuilding(session, reply, stream.get()).Run();
+  stream = {};
+  if (!problem.empty()) LogLine("a session did not move here: %s", problem.c_str());
+  moving::MoveAnswer answer{problem.empty() ? CUDA_SUCCESS : CUDA_ERROR_NOT_PERMITTED, problem};
+  bool told = wire::SendMessage(packets.get(), message::Pack(answer));
+  auto said = wire::ReceiveMessage(packets.get(), std::chrono::milliseconds(-1));
+  moving::MoveGo go;
+  if (!told || !problem.empty() || !said ||
+      message::Unpack(said->bytes, &go) != wire::WireResult::kOk) {
+    _exit(0);
+  }
+  session.ReopenRings();
+}
+
+}  // namespace longwire::worker

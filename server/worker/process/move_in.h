@@ -1,0 +1,17 @@
+// The new worker's side of a move (server/protocol/moving.h): rebuilds what the old one was, and
+// refuses if anything differs.
+#pragma once
+
+#include "wire/open.h"
+#include "wire/socket.h"
+
+namespace longwire::worker {
+
+class WorkerSession;
+
+// Before the session starts; `reply` is what this worker has answered to the opening. Ends the
+// process unless the session is this worker's in the end.
+void MoveIn(WorkerSession& session, const wire::OpenReply& reply, wire::Descriptor packets,
+            wire::Descriptor stream);
+
+}  // namespace longwire::worker

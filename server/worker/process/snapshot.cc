@@ -1,0 +1,94 @@
+#include "server/worker/process/snapshot.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "base/try.h"
+#include "longwire/calls.h"
+#include "server/worker/code/carried_variables.h"
+#include "server/worker/process/session.h"
+
+namespace longwire::worker {
+namespace {
+
+constexpr uint64_t kMaxHead = uint64_t{16} << 20;
+
+}  // namespace
+
+bool SnapshotWriter::WriteBytes(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    ssize_t written = write(stream_, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    bytes = bytes.subspan(static_cast<size_t>(written));
+  }
+  return true;
+}
+
+bool SnapshotWriter::WriteHead(const std::vector<std::byte>& packed) {
+  const uint64_t bytes = packed.size();
+  return WriteBytes(std::as_bytes(std::span(&bytes, 1))) && WriteBytes(packed);
+}
+
+bool SnapshotReader::ReadBytes(std::span<std::byte> bytes) {
+  while (!bytes.empty()) {
+    ssize_t got = read(stream_, bytes.data(), bytes.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return false;
+    bytes = bytes.subspan(static_cast<size_t>(got));
+  }
+  return true;
+}
+
+bool SnapshotReader::ReadHead(std::vector<std::byte>* packed) {
+  uint64_t bytes = 0;
+  if (!ReadBytes(std::as_writable_bytes(std::span(&bytes, 1))) || bytes > kMaxHead) return false;
+  packed->resize(bytes);
+  if (!ReadBytes(*packed)) return false;
+  if (message::KindOf(*packed) != SnapshotEnd::kKind) ++frames_;
+  return true;
+}
+
+CUresult PlaceOf(WorkerSession& session, uint64_t library, uint32_t context,
+                 const std::string& name, CUdeviceptr* address, size_t* bytes) {
+  auto found = session.libraries.Find(library);
+  auto in = session.contexts.Find(context);
+  if (found == nullptr || in == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  LONGWIRE_TRY(session.SetContext(*in));
+  return found->library != nullptr
+             ? session.driver().cuLibraryGetGlobal(address, bytes, found->library, name.c_str())
+             : session.driver().cuModuleGetGlobal_v2(address, bytes, found->module, name.c_str());
+}
+
+std::string FindVariables(WorkerSession& session, std::vector<PlacedVariable>* variables) {
+  for (const Journal::Entry& entry : session.journal().Entries()) {
+    if (entry.call.call != CallId::lwModuleLoad || entry.result != CUDA_SUCCESS) continue;
+    calls::lwModuleLoad load;
+    wire::Reader reader(entry.call.arguments);
+    if (load.Decode(reader) != wire::WireResult::kOk) return "one of its modules is not understood";
+    auto library = session.libraries.Find(load.library);
+    if (library == nullptr) continue;  // unloaded
+    std::vector<std::string> names;
+    if (std::string problem = NamesOfVariables(entry.image, &names); !problem.empty()) {
+      return problem;
+    }
+    std::vector<std::shared_ptr<Context>> contexts = {library->context};
+    if (library->library != nullptr) contexts = session.contexts.All();
+    for (const auto& context : contexts) {
+      for (const std::string& name : names) {
+        PlacedVariable one{load.library, context->id, name};
+        CUresult result =
+            PlaceOf(session, one.library, one.context, name, &one.address, &one.bytes);
+        if (result != CUDA_SUCCESS) {
+          return "the variable " + name + " of one of its modules cannot be read (error " +
+                 std::to_string(result) + ")";
+        }
+        variables->push_back(std::move(one));
+      }
+    }
+  }
+  return "";
+}
+
+}  // namespace longwire::worker

@@ -1,0 +1,122 @@
+// What a session that moves is, as the old worker writes it into a stream and the new one reads it:
+// frames of a head and bytes, in this order: State, for each entry of the journal an EntryHead, for
+// each mapping of device memory and each variable of a module a Contents, End.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "server/protocol/message.h"
+#include "server/protocol/moving.h"
+#include "server/worker/completion/carried_events.h"
+#include "server/worker/memory/carried_memory.h"
+#include "server/worker/support/driver.h"
+
+namespace longwire::worker {
+
+class WorkerSession;
+
+struct CarriedStream {
+  uint64_t stream = 0;
+  uint64_t settled = 0;
+  uint64_t last_issued = 0;
+  auto Fields() { return std::tie(stream, settled, last_issued); }
+};
+
+struct CarriedState {
+  static constexpr uint32_t kKind = 421;
+  uint32_t version = moving::kVersion;
+  std::string opening;  // the session's wire::OpenReply, without what differs between workers
+  uint64_t next_handle = 0;
+  uint64_t moment = 0;  // of the events
+  CarriedMemory memory;
+  std::vector<CarriedStream> streams;
+  std::vector<CarriedEvent> events;
+  auto Fields() { return std::tie(version, opening, next_handle, moment, memory, streams, events); }
+};
+
+// Followed by the arguments, the reply and the image.
+struct EntryHead {
+  static constexpr uint32_t kKind = 422;
+  uint64_t position = 0;
+  uint16_t call = 0;
+  uint16_t flags = 0;
+  uint32_t thread = 0;
+  uint32_t context = 0;
+  int32_t result = 0;
+  uint32_t knowledge = 0;
+  uint64_t arguments = 0;  // bytes
+  uint64_t reply = 0;
+  uint64_t image = 0;
+  auto Fields() {
+    return std::tie(position, call, flags, thread, context, result, knowledge, arguments, reply,
+                    image);
+  }
+};
+
+// Followed by the bytes at the address.
+struct Contents {
+  static constexpr uint32_t kKind = 423;
+  uint64_t address = 0;
+  uint64_t bytes = 0;
+  uint32_t context = 0;  // a variable's; 0: of a mapping
+  uint64_t library = 0;  // likewise
+  std::string name;
+  auto Fields() { return std::tie(address, bytes, context, library, name); }
+};
+
+struct SnapshotEnd {
+  static constexpr uint32_t kKind = 424;
+  uint64_t frames = 0;
+  auto Fields() { return std::tie(frames); }
+};
+
+class SnapshotWriter {
+ public:
+  explicit SnapshotWriter(int stream) : stream_(stream) {}
+  template <class Head>
+  bool Write(const Head& head) {
+    ++frames_;
+    return WriteHead(message::Pack(head));
+  }
+  bool WriteBytes(std::span<const std::byte> bytes);
+  bool End() { return Write(SnapshotEnd{frames_}); }
+
+ private:
+  bool WriteHead(const std::vector<std::byte>& packed);
+  const int stream_;
+  uint64_t frames_ = 0;
+};
+
+class SnapshotReader {
+ public:
+  explicit SnapshotReader(int stream) : stream_(stream) {}
+  // The next frame's packed head; false if the stream is broken.
+  bool ReadHead(std::vector<std::byte>* packed);
+  bool ReadBytes(std::span<std::byte> bytes);
+  uint64_t frames() const { return frames_; }
+
+ private:
+  const int stream_;
+  uint64_t frames_ = 0;
+};
+
+// A variable of a module in a context, where the session has it.
+struct PlacedVariable {
+  uint64_t library = 0;
+  uint32_t context = 0;
+  std::string name;
+  CUdeviceptr address = 0;
+  size_t bytes = 0;
+};
+
+// All variables of the session's modules, by their images. A sentence if one cannot be found, or
+// an image holds what cannot be carried.
+std::string FindVariables(WorkerSession& session, std::vector<PlacedVariable>* variables);
+CUresult PlaceOf(WorkerSession& session, uint64_t library, uint32_t context,
+                 const std::string& name, CUdeviceptr* address, size_t* bytes);
+
+}  // namespace longwire::worker

@@ -1,0 +1,97 @@
+#include "server/worker/support/journal.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace longwire::worker {
+
+void Journal::Refuse(const std::string& why) {
+  if (unmovable_.empty()) unmovable_ = why;
+  entries_.clear();
+  bytes_ = 0;
+}
+
+void Journal::Never(const std::string& why) {
+  base::MutexLock lock(mutex_);
+  Refuse(why);
+}
+
+bool Journal::Grow(size_t bytes) {
+  bytes_ += bytes;
+  if (bytes_ <= kMaxBytes) return true;
+  Refuse("its modules and what it made of objects take more than " +
+         std::to_string(kMaxBytes >> 20) + " MiB to write down");
+  return false;
+}
+
+void Journal::Read(const QueuedCall& call) {
+  if (LeavesNothing(call.call)) return;
+  base::MutexLock lock(mutex_);
+  if (!unmovable_.empty()) return;
+  if (!Rebuilds(call.call)) {
+    return Refuse(std::string("it has called ") + CallName(call.call) +
+                  ", whose objects are not carried");
+  }
+  if (!Grow(sizeof(Entry) + call.arguments.size())) return;
+  entries_[call.position].call = call;
+}
+
+void Journal::Answered(const QueuedCall& call, int32_t result, std::span<const std::byte> reply) {
+  if (!Rebuilds(call.call)) return;
+  base::MutexLock lock(mutex_);
+  auto found = entries_.find(call.position);
+  if (found == entries_.end() || !Grow(reply.size())) return;
+  Entry& entry = found->second;
+  entry.answered = true;
+  entry.result = result;
+  entry.reply.assign(reply.begin(), reply.end());
+  if (!expected_ || !difference_.empty()) return;
+  // A context's number (cuCtxGetId) hangs on the device's; the client goes on giving the first.
+  bool same = call.call == CallId::lwContextCreate || std::ranges::equal(expected_->reply, reply);
+  if (expected_->call.position != call.position || expected_->result != result || !same) {
+    difference_ = std::string(CallName(call.call)) + " answers otherwise there (" +
+                  std::to_string(result) + ", here " + std::to_string(expected_->result) + ")";
+  }
+}
+
+void Journal::TookImage(uint64_t position, const std::vector<std::byte>& image,
+                        uint32_t knowledge) {
+  base::MutexLock lock(mutex_);
+  auto found = entries_.find(position);
+  if (found == entries_.end() || !Grow(image.size())) return;
+  found->second.image = image;
+  found->second.knowledge = knowledge;
+}
+
+bool Journal::GiveImage(uint64_t position, std::vector<std::byte>* image, uint32_t* knowledge) {
+  base::MutexLock lock(mutex_);
+  if (!expected_ || expected_->call.position != position || expected_->image.empty()) return false;
+  *image = expected_->image;
+  *knowledge = expected_->knowledge;
+  return true;
+}
+
+std::string Journal::Unmovable() {
+  base::MutexLock lock(mutex_);
+  return unmovable_;
+}
+
+std::vector<Journal::Entry> Journal::Entries() {
+  base::MutexLock lock(mutex_);
+  std::vector<Entry> all;
+  all.reserve(entries_.size());
+  for (const auto& [position, entry] : entries_) all.push_back(entry);
+  return all;
+}
+
+void Journal::Expect(const Entry& entry) {
+  base::MutexLock lock(mutex_);
+  expected_ = entry;
+}
+
+std::string Journal::Difference() {
+  base::MutexLock lock(mutex_);
+  return difference_;
+}
+
+}  // namespace longwire::worker

@@ -1,0 +1,67 @@
+// The calls of a session that made or changed objects which live on, with their answers. Another
+// worker runs them again when the session moves, and compares the answers: they hold every value
+// that the driver chose and the program saw. A call that is not known as movable makes the session
+// unmovable, with its name.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
+#include "server/worker/support/call_queue.h"
+
+namespace longwire::worker {
+
+class Journal {
+ public:
+  // Of all calls and answers, module images included. A session with more is unmovable.
+  static constexpr size_t kMaxBytes = size_t{64} << 20;
+
+  struct Entry {
+    QueuedCall call;
+    bool answered = false;
+    int32_t result = 0;  // a CUresult
+    std::vector<std::byte> reply;
+    std::vector<std::byte> image;  // of a module, with its padding
+    uint32_t knowledge = 0;        // what the load's answer said of the image
+  };
+
+  // A session that cannot move, whatever it does: nothing is kept.
+  void Never(const std::string& why);
+  // A call was read from the log. The log thread, or the thread that rebuilds.
+  void Read(const QueuedCall& call);
+  // Its answer. Any thread.
+  void Answered(const QueuedCall& call, int32_t result, std::span<const std::byte> reply);
+  // The image that a load has fetched.
+  void TookImage(uint64_t position, const std::vector<std::byte>& image, uint32_t knowledge);
+  // In a worker that rebuilds: the image that the old one had. False if there is none.
+  bool GiveImage(uint64_t position, std::vector<std::byte>* image, uint32_t* knowledge);
+
+  // Why the session cannot move; empty if it can.
+  std::string Unmovable();
+  // All entries, in the log's order; each is answered, unless it is still running.
+  std::vector<Entry> Entries();
+
+  // What the old worker had: the calls answered from now on are held against it.
+  void Expect(const Entry& entry);
+  // The first difference, for people; empty if there is none.
+  std::string Difference();
+
+ private:
+  void Refuse(const std::string& why) LONGWIRE_REQUIRES(mutex_);
+  bool Grow(size_t bytes) LONGWIRE_REQUIRES(mutex_);
+
+  base::Mutex mutex_{base::ranks::kJournal};
+  std::map<uint64_t, Entry> entries_ LONGWIRE_GUARDED_BY(mutex_);  // by position
+  size_t bytes_ LONGWIRE_GUARDED_BY(mutex_) = 0;
+  std::string unmovable_ LONGWIRE_GUARDED_BY(mutex_);
+  std::optional<Entry> expected_ LONGWIRE_GUARDED_BY(mutex_);
+  std::string difference_ LONGWIRE_GUARDED_BY(mutex_);
+};
+
+}  // namespace longwire::worker

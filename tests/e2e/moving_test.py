@@ -1,0 +1,154 @@
+"""Sessions that move between two devices of a server while their programs run: each computes
+everything a second time on the host and counts its kernels on the device."""
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+import server
+
+LONG = "--long" in sys.argv
+SEED = int(os.environ.get("LONGWIRE_SEED", "0")) or random.randrange(1 << 30)
+
+
+class MovingTest(unittest.TestCase):
+    def setUp(self):
+        self.random = random.Random(SEED)
+        print(f"LONGWIRE_SEED={SEED}", file=sys.stderr)
+
+    def serve(self, **options):
+        return self.enterContext(server.Server(software_devices=2, **options))
+
+    def start(self, longwire, **more):
+        program = subprocess.Popen(
+            longwire.command(longwire.program("counted_training.static"), "stdin", **more),
+            env=longwire.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True)
+        self.addCleanup(program.kill)
+        self.assertEqual("READY\n", program.stdout.readline(), longwire.log_tail())
+        return program
+
+    def session(self, longwire):
+        (session,) = longwire.status()["sessions"]
+        return session
+
+    def migrate(self, longwire, session, device):
+        return longwire.cli("admin", "migrate", str(session), str(device))
+
+    def expect_right(self, longwire, program):
+        """The program has found every value and every count as it computed them."""
+        out, err = program.communicate(timeout=60)
+        self.assertEqual(0, program.returncode, (out, err, longwire.log_tail()))
+        self.assertRegex(out, r"RESULT [0-9a-f]{8} of \d+ steps, \d+ launches")
+        server.wait_for(longwire.is_unused, 10, "the memory of both workers")
+
+    def test_there_and_back_at_random_moments(self):
+        longwire = self.serve()
+        program = self.start(longwire)
+        for _ in range(30 if LONG else 6):
+            time.sleep(self.random.random() * 0.5)
+            session = self.session(longwire)
+            here = session["seats"][0].get("device", 0)
+            moved = self.migrate(longwire, session["id"], 1 - here)
+            self.assertEqual(0, moved.code, (moved, longwire.log_tail()))
+            now = self.session(longwire)
+            self.assertEqual(1 - here, now["seats"][0].get("device", 0))
+            self.assertNotEqual(session["worker_pid"], now["worker_pid"])
+            self.assertFalse(server.is_alive(session["worker_pid"]))
+        time.sleep(0.3)
+        self.expect_right(longwire, program)
+
+    def test_what_cannot_move_goes_on(self):
+        longwire = self.serve()
+        program = self.start(longwire)
+        session = self.session(longwire)
+        here = session["seats"][0].get("device", 0)
+        for device, reason in ((here, f"it is on device {here} already"),
+                               (7, "device 7 cannot be used now")):
+            began = time.monotonic()
+            refused = self.migrate(longwire, session["id"], device)
+            self.assertEqual(1, refused.code)
+            self.assertIn(reason, refused.err)
+            self.assertLess(time.monotonic() - began, 10)
+        self.assertIn("there is no session 5", self.migrate(longwire, 5, 0).err)
+        self.assertEqual(session["worker_pid"], self.session(longwire)["worker_pid"])
+        self.expect_right(longwire, program)
+
+    def test_a_local_program_is_refused(self):
+        longwire = self.serve()
+        program = self.start(longwire, server=f"unix:{longwire.door}")
+        session = self.session(longwire)
+        refused = self.migrate(longwire, session["id"], 1 - session["seats"][0].get("device", 0))
+        self.assertEqual(1, refused.code)
+        self.assertIn("uses the worker's rings itself", refused.err)
+        self.expect_right(longwire, program)
+
+    def test_a_daemon_that_is_killed_meanwhile(self):
+        """The session goes on in one of the two workers, also where the client knows it by a number
+        that it had before; killed between the end of one and the beginning of the other, it ends
+        with an error."""
+        for _ in range(10 if LONG else 2):
+            with server.Server(software_devices=2, warm_workers=0) as longwire:
+                program = self.start(longwire)
+                session = self.session(longwire)
+                here = session["seats"][0].get("device", 0)
+                self.assertEqual(0, self.migrate(longwire, session["id"], 1 - here).code)
+                move = self.begin(longwire, self.session(longwire)["id"], here)
+                time.sleep(self.random.random())
+                daemon = longwire.children.pop("longwired")
+                daemon.kill()
+                daemon.wait()
+                longwire.start_daemon()
+                move.communicate(timeout=60)
+                time.sleep(0.3)
+                out, err = program.communicate(timeout=60)
+                if program.returncode != 3:
+                    self.assertEqual(0, program.returncode, (out, err, longwire.log_tail()))
+                    self.assertIn("PASS counted_training", out)
+                server.wait_for(longwire.is_unused, 10, "the memory of both workers")
+
+    def begin(self, longwire, session, device):
+        return subprocess.Popen(
+            [longwire.dist / "bin" / "longwire", "admin", "migrate", str(session), str(device)],
+            env=longwire.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def test_a_worker_that_is_killed_meanwhile(self):
+        """A new worker that dies changes nothing; without its old one the session ends."""
+        longwire = self.serve(warm_workers=0)
+        program = self.start(longwire)
+        for _ in range(6 if LONG else 3):
+            session = self.session(longwire)
+            device = 1 - session["seats"][0].get("device", 0)
+            move = self.begin(longwire, session["id"], device)
+            old = session["worker_pid"]
+            victim = None
+            while victim is None:
+                workers = longwire.processes().get("longwire-worker", [])
+                victim = next((pid for pid in workers if pid != old), None)
+            time.sleep(self.random.random() * 0.1)
+            try:
+                os.kill(victim, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            _, err = move.communicate(timeout=60)
+            if not longwire.status()["sessions"]:
+                break
+            now = self.session(longwire)["worker_pid"]
+            self.assertNotEqual(victim, now)
+            if move.returncode != 0:
+                self.assertEqual(old, now, err)
+        # Killed after the switch it was the session's only worker: then it is an error, and never a
+        # wrong value.
+        out, _ = program.communicate(timeout=60)
+        self.assertIn(program.returncode, (0, 3), out)
+        self.assertIn("ERROR" if program.returncode == 3 else "PASS counted_training", out)
+        server.wait_for(longwire.is_unused, 10, "the memory of both workers")
+
+
+if __name__ == "__main__":
+    if LONG:
+        sys.argv.remove("--long")
+    unittest.main()

@@ -1,0 +1,119 @@
+"""One program with devices of several servers: what it computes on them, and what is refused."""
+import os
+import pathlib
+import signal
+import sys
+import unittest
+
+import programs
+import server
+
+
+class SeveralHostsTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.one = cls.enterClassContext(server.Server())
+        cls.other = cls.enterClassContext(server.Server())
+
+    def across(self, name, *arguments, servers=None, **environment):
+        """Runs the program on both servers, or on these."""
+        addresses = ",".join(each.address for each in servers or (self.one, self.other))
+        return self.one.run(name, *arguments, server=addresses, LONGWIRE_ACROSS=1, **environment)
+
+    def logs(self):
+        return "\n".join(each.log_tail() for each in (self.one, self.other))
+
+    def expect_pass(self, name, variant="static", **options):
+        result = self.across(f"{name}.{variant}", **options)
+        wrong = programs.what_is_wrong(name, result)
+        self.assertIsNone(wrong, f"{result.out}\n{self.logs()}")
+
+    def test_a_program_on_two_servers(self):
+        self.expect_pass("two_devices")
+
+    def test_the_same_with_the_devices_swapped(self):
+        self.expect_pass("two_devices", CUDA_VISIBLE_DEVICES="1,0")
+
+    def test_steps_at_random_over_both_keep_their_order(self):
+        self.expect_pass("across_order")
+        result = self.across("across_order.static", "150", "7")
+        self.assertIsNone(programs.what_is_wrong("across_order", result), self.logs())
+
+    def test_steps_at_random_over_three(self):
+        with server.Server(software_devices=2) as third:
+            servers = (self.one, self.other, third)
+            result = self.across("across_order.static", "150", "3", servers=servers)
+        self.assertIsNone(programs.what_is_wrong("across_order", result), self.logs())
+
+    def test_a_wait_that_is_passed_too_early_is_found(self):
+        result = self.across("across_order.static", LONGWIRE_DISABLE="waits_across")
+        self.assertEqual(result.code, 1, result)
+        self.assertRegex(result.out + result.err, "out of order|another value came out")
+
+    def test_it_works_in_several_ways_of_the_program(self):
+        self.expect_pass("two_devices", CUDA_LAUNCH_BLOCKING="1")
+
+    def end_of_the_second(self, how, *killed):
+        """What the program says if these of the second server end while it works."""
+        with server.Server() as second:
+            addresses = f"{self.one.address},{second.address}"
+            process = self.one.start("across_failure.static", how, server=addresses,
+                                     LONGWIRE_ACROSS=1)
+            try:
+                for name in killed:
+                    for pid in second.processes().get(name, ()):
+                        os.kill(pid, signal.SIGKILL)
+                out, err = process.communicate(timeout=100)
+            finally:
+                process.kill()
+        self.assertEqual((process.returncode, out), (0, "PASS across_failure\n"), err)
+        self.assertIn(f"longwire: {second.address}: ", err)
+        return err
+
+    def test_what_does_not_need_a_server_that_ends_goes_on(self):
+        self.end_of_the_second("alone", "longwired", "longwire-warden", "longwire-worker")
+
+    def test_what_waits_for_a_server_that_ends_fails(self):
+        err = self.end_of_the_second("waiting", "longwire-worker")
+        self.assertIn("which has failed: all contexts of this server fail with it", err)
+
+    def test_a_server_that_is_not_there_leaves_no_devices(self):
+        gone = f"127.0.0.1:{server.free_port()}"
+        result = self.one.run("visible_devices.static", server=f"{self.one.address},{gone}",
+                              LONGWIRE_ACROSS=1)
+        self.assertIn("devices 0 code 100", result.out)
+        self.assertIn(gone, result.err)
+
+    def test_a_local_socket_is_refused(self):
+        result = self.one.run("visible_devices.static", server=f"unix:{self.one.door}",
+                              LONGWIRE_ACROSS=1)
+        self.assertIn("only over a network", result.err)
+
+    def test_what_a_program_learns_about_its_devices(self):
+        addresses = f"{self.one.address},{self.other.address}"
+        client = pathlib.Path(__file__).with_name("across_client.py")
+        result = server.run([self.one.dist / "bin" / "longwire", "run", "--across", "--server",
+                             addresses, "--", sys.executable, client], self.one.environment())
+        lines = result.out.splitlines()
+        self.assertEqual(lines[:2], ["devices 2", "nvml 2"], result)
+        domains = [int(line.split()[3]) for line in lines[2:4]]
+        self.assertEqual(domains[1] - domains[0], 256, result)
+        for line in lines[2:4]:
+            self.assertTrue(line.endswith("managed 0 maps 0 nvml True"), result)
+        self.assertEqual(lines[4:], ["peers 0 217", "link 0", "managed 801", "mapped 801",
+                                     "widths True"], result)
+
+    def test_programs_that_use_the_first_device_only(self):
+        for name in ("vector_add", "streams_events", "graph_capture", "host_functions",
+                     "device_printf", "constant_symbols", "pinned_order"):
+            with self.subTest(name):
+                self.expect_pass(name)
+
+    def test_the_list_without_the_setting_is_one_server(self):
+        addresses = f"{self.one.address},{self.other.address}"
+        result = self.one.run("visible_devices.static", server=addresses)
+        self.assertEqual(result.out.split()[1], "1", result)
+
+
+if __name__ == "__main__":
+    unittest.main()
