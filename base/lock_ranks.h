@@ -11,6 +11,7 @@ namespace longwire::base::ranks {
 inline constexpr LockRank kLinkSession{100, "link::LinkSession::mutex_"};
 inline constexpr LockRank kServerRace{110, "link::ServerRace::mutex_"};
 inline constexpr LockRank kContender{120, "link::Contender::mutex_"};
+inline constexpr LockRank kAliveWatch{125, "link::AliveWatch::mutex_"};
 inline constexpr LockRank kServerConnection{130, "link::ServerConnection::mutex_"};
 inline constexpr LockRank kLinkLane{140, "link::Lane::mutex_"};
 
@@ -27,6 +28,7 @@ inline constexpr LockRank kScheduling{250, "daemon::Scheduling::mutex_"};
 inline constexpr LockRank kAwakeCores{255, "daemon::AwakeCores::mutex_"};
 inline constexpr LockRank kPlacementTable{260, "daemon::PlacementTable::mutex_"};
 inline constexpr LockRank kHostMemoryTable{265, "gates::HostMemoryTable::mutex_"};
+inline constexpr LockRank kLinkedSessions{267, "daemon::LinkedSessions::mutex_"};
 inline constexpr LockRank kImages{270, "daemon::Images::mutex_"};
 inline constexpr LockRank kImageStore{280, "images::ImageStore::mutex_"};
 inline constexpr LockRank kWardenClient{290, "daemon::WardenClient::mutex_"};
@@ -153,6 +155,7 @@ inline constexpr LockRank kLibrary{2030, "worker::Library::mutex"};
 inline constexpr LockRank kWorkerFunction{2040, "worker::Function::mutex"};
 inline constexpr LockRank kLaunchChains{2050, "worker::LaunchChains::mutex_"};
 inline constexpr LockRank kGateDevice{2060, "worker::Gates::Device::mutex"};
+inline constexpr LockRank kLinks{2070, "worker::Links::mutex_"};
 inline constexpr LockRank kMemory{2100, "worker::Memory::mutex_"};
 inline constexpr LockRank kSwapping{2110, "worker::Swapping::mutex_"};
 inline constexpr LockRank kDeferred{2120, "worker::Deferred::mutex_"};

@@ -29,6 +29,7 @@ DEPENDS = {
     "late-comparisons": ("calls", "mirrored"),
     "launch-chains": ("calls", "torch"),
     "launch-runs": ("calls", "torch"),
+    "launch-samples": ("calls", "torch"),
     "module-cache": ("start", "whole"),
     "own-polling": ("calls", "eight"),
     "predicted-spins": ("calls", "eight"),

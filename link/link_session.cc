@@ -9,6 +9,7 @@
 
 #include "base/reason.h"
 #include "base/start_thread.h"
+#include "link/alive_watch.h"
 #include "link/pool_place.h"
 #include "link/transport/codes.h"
 #include "link/transport/log.h"
@@ -20,9 +21,12 @@ namespace {
 using transport::Log;
 using transport::LogLevel;
 
-// The program gives up after 5 s; it must get our sentence before.
+// For a server that says nothing: the program must not wait for long.
 constexpr std::chrono::milliseconds kConnectPatience{3300};
 constexpr std::chrono::milliseconds kAnswerPatience{4400};
+// For one that is alive and starts a worker: it waits for that for a minute itself. The program
+// waits for a little longer (client-shim/connect/open_session.cc).
+constexpr std::chrono::seconds kOpeningPatience{65};
 constexpr int kOpenAttempts = 3;
 constexpr std::chrono::seconds kRequestPatience{5};
 
@@ -182,10 +186,11 @@ grpc::Status LinkSession::CallOpen(const transport::Address& server,
     asked->channel = *std::move(channel);
     contender.Connected();
     grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + kAnswerPatience);
+    context.set_deadline(std::chrono::system_clock::now() + kOpeningPatience);
     contender.set_on_give_up([&context] { context.TryCancel(); });
     auto stub = transport::Transport::NewStub(asked->channel.channel);
     asked->opened.Clear();
+    AliveWatch watch(asked->channel.channel, [&contender] { contender.Alive(); });
     status = stub->Open(&context, request, &asked->opened);
     contender.set_on_give_up(nullptr);
     // The connection broke. A session that was opened is dropped by the server, as no link attaches

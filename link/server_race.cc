@@ -46,8 +46,8 @@ void Contender::GiveUp() {
 ServerRace::ServerRace(const std::vector<transport::Address>& servers, Try attempt)
     : attempt_(std::move(attempt)), progress_(servers.size()) {
   for (size_t place = 0; place < servers.size(); ++place) {
-    contenders_.push_back(
-        std::make_unique<Contender>(servers[place], [this, place] { Connected(place); }));
+    contenders_.push_back(std::make_unique<Contender>(
+        servers[place], [this, place] { Connected(place); }, [this, place] { Alive(place); }));
   }
 }
 
@@ -69,6 +69,13 @@ void ServerRace::Connected(size_t place) {
   base::MutexLock lock(mutex_);
   progress_[place].state = State::kAsking;
   progress_[place].since = Clock::now();
+  changed_.NotifyAll();
+}
+
+void ServerRace::Alive(size_t place) {
+  base::MutexLock lock(mutex_);
+  progress_[place].since = Clock::now();
+  deadline_ = std::max(deadline_, Clock::now() + patience_);
   changed_.NotifyAll();
 }
 
@@ -129,14 +136,16 @@ std::string ServerRace::Sentences() const {
 
 std::optional<size_t> ServerRace::Run(Clock::time_point deadline, std::string* sentence) {
   base::MutexLock lock(mutex_);
-  while (!winner_ && !given_up_ && Clock::now() < deadline) {
+  deadline_ = deadline;
+  patience_ = deadline - Clock::now();
+  while (!winner_ && !given_up_ && Clock::now() < deadline_) {
     auto next = NextStart();
     if (next && *next <= Clock::now()) {
       Start(started_++);
       continue;
     }
     if (AllFailed()) break;
-    changed_.WaitUntil(lock, std::min(deadline, next.value_or(deadline)));
+    changed_.WaitUntil(lock, std::min(deadline_, next.value_or(deadline_)));
   }
   if (!winner_) {
     *sentence = Sentences();

@@ -22,8 +22,9 @@ namespace longwire::link {
 // One server of a race, as the thread that tries it sees it.
 class Contender {
  public:
-  Contender(const transport::Address& address, std::function<void()> on_connected)
-      : address_(address), on_connected_(std::move(on_connected)) {}
+  Contender(const transport::Address& address, std::function<void()> on_connected,
+            std::function<void()> on_alive)
+      : address_(address), on_connected_(std::move(on_connected)), on_alive_(std::move(on_alive)) {}
   const transport::Address& address() const { return address_; }
   // Set when another server was taken: the attempt should end soon.
   const std::atomic<bool>& given_up() const { return given_up_; }
@@ -31,11 +32,14 @@ class Contender {
   void set_on_give_up(std::function<void()> on_give_up);
   // Reports that there is a connection: the next attempt then starts later.
   void Connected() { on_connected_(); }
+  // Reports that it still works on what it was asked for: the race waits on.
+  void Alive() { on_alive_(); }
   void GiveUp();
 
  private:
   const transport::Address address_;
   const std::function<void()> on_connected_;
+  const std::function<void()> on_alive_;
   std::atomic<bool> given_up_{false};
   base::Mutex mutex_{base::ranks::kContender};
   std::function<void()> on_give_up_ LONGWIRE_GUARDED_BY(mutex_);
@@ -53,7 +57,7 @@ class ServerRace {
   ServerRace& operator=(const ServerRace&) = delete;
 
   // The index of the server that was taken. nullopt, with one sentence for each server, when none
-  // serves before the deadline.
+  // serves before the deadline, which is as far ahead again whenever one is alive.
   std::optional<size_t> Run(std::chrono::steady_clock::time_point deadline, std::string* sentence);
   // Makes Run return nullopt soon. Thread-safe.
   void GiveUp();
@@ -69,6 +73,7 @@ class ServerRace {
   };
 
   void Connected(size_t place);
+  void Alive(size_t place);
   void Start(size_t place) LONGWIRE_REQUIRES(mutex_);
   void Attempt(size_t place);
   std::optional<Clock::time_point> NextStart() const LONGWIRE_REQUIRES(mutex_);
@@ -85,6 +90,8 @@ class ServerRace {
   size_t started_ LONGWIRE_GUARDED_BY(mutex_) = 0;
   std::optional<size_t> winner_ LONGWIRE_GUARDED_BY(mutex_);
   bool given_up_ LONGWIRE_GUARDED_BY(mutex_) = false;
+  Clock::time_point deadline_ LONGWIRE_GUARDED_BY(mutex_);
+  Clock::duration patience_ LONGWIRE_GUARDED_BY(mutex_){};
 };
 
 // The sentence about a server that has not answered in `time`.

@@ -9,13 +9,24 @@ namespace longwire::scheduler {
 
 namespace {
 
+// A seat on a device that another gang may have now waits for the next turn.
+bool Completes(const Seat& seat) {
+  const Gang& gang = *seat.session->gang;
+  const bool held = seat.device->holder == &gang || !seat.device->regime.turns;
+  return gang.turn.completes && held && seat.let_go;
+}
+
 Decision Decide(const Seat& seat) {
   const ScheduledSession& session = *seat.session;
-  Decision decision{session.id, seat.device->id, true, {}, 0};
+  Decision decision;
+  decision.session = session.id;
+  decision.device = seat.device->id;
+  decision.open = true;
   if (!session.tenant->best_effort()) return decision;
   decision.open = session.gang->open();
   decision.budget = seat.device->regime.budget;
   decision.copy_slice = seat.device->regime.copy_slice;
+  if (Completes(seat)) decision.calls = seat.calls;
   return decision;
 }
 
@@ -49,7 +60,7 @@ std::vector<Decision> Changes::Take() {
     // Queued work runs as soon as the worker receives this. Assuming so now means that the end of a
     // turn always waits until the worker reports that its work has drained.
     const bool opens = decision.open && !(seat->told && seat->told->open);
-    if (opens && seat->activity == Activity::kQueued) {
+    if (decision.calls != 0 || (opens && seat->activity == Activity::kQueued)) {
       SetActivity(*seat, Activity::kRunning);
       seat->session->gang->turn.idle_since = kForever;
     }

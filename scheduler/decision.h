@@ -26,6 +26,8 @@ struct Decision {
   SessionId session = 0;
   DeviceId device = 0;
   bool open = false;  // the gate: closed, no further call is given to the device
+  // Closed, but one kernel may go to the device; each further one has the next number. 0: none may.
+  uint32_t calls = 0;
   Budget budget;
   uint64_t copy_slice = 0;  // bytes; longer copies are cut into pieces of this size, 0: never
 

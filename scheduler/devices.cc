@@ -166,6 +166,12 @@ void Turns::Merge(Gang& into, Gang& from) {
     changes_.Mark(*gang);
     if (gang->phase == Phase::kWaiting) StepOut(*gang);
     WakeAt(*gang, kForever);
+    // The turn that begins or drains is that of both.
+    gang->turn.completes = false;
+    ForEachSeat(*gang, [](Seat& seat) {
+      seat.unfinished = seat.activity == Activity::kRunning;
+      seat.let_go = false;
+    });
   }
   if (into.phase == Phase::kFree) into.phase = from.phase;
   auto& devices = into.turn.devices;

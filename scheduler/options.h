@@ -20,6 +20,9 @@ struct Options {
   // A gang with nothing on its devices keeps its turn so long, in case it only waits for its own
   // result: about what the change to another would cost, so that neither guess is far off the best.
   Time linger = std::chrono::microseconds(200);
+  // A wide gang's turn is over and some of its work still runs: after this time it is taken to wait
+  // for calls on the gang's other devices, which then go on (see Gang in state.h). kForever: never.
+  Time complete_after = std::chrono::microseconds(200);
   // A gang that is owed GPU time keeps the device through longer gaps: each up to a turn's length,
   // and in all up to this multiple of the time that it uses. So another tenant's kernels of 0.5 s
   // do not take the device each time that the gang waits for a result, and a gang that runs for 10

@@ -44,6 +44,9 @@ struct Seat {
   Time gap{0};
   std::optional<Decision> told;  // the last decision
   bool marked = false;           // its decision may have changed
+  bool unfinished = false;       // it runs what it ran when its gang's turn was over
+  uint32_t calls = 0;            // kernels that were let go after a turn was over
+  bool let_go = false;           // the last of them may still go, or runs
 };
 
 struct ScheduledSession {
@@ -58,7 +61,12 @@ struct ScheduledSession {
 //            work            its turn           over            drained, or too late
 //   resting ──────▶ waiting ──────────▶ turn ─────────▶ draining ──────▶ waiting or resting
 //
-// and free, from anywhere, while none of its devices has turns.
+// and free, from anywhere, while none of its devices has turns. A wide gang's turn may end between
+// kernels that wait for each other, one on each device. Those that run can only drain if the others
+// begin. So when nothing has changed for a while and some of what ran at the turn's end still runs,
+// the gang's other seats may give one kernel each to their devices, and again, until all of that is
+// finished. One that was let go too early, because a report came late, may wait for others itself:
+// once in a turn, after a turn's length, it counts as such work.
 enum class Phase { kFree, kResting, kWaiting, kTurn, kDraining };
 
 // A wide gang's place among all wide gangs: virtual time and arrival when it lined up.
@@ -73,6 +81,10 @@ struct Turn {
   Time patience{0};  // may latency-critical work keep the gate closed
   Time idle_since = kForever;
   Time drain_by{0};
+  Time closed_at{0};       // when it was over
+  Time changed_at{0};      // since then, whether something ran on some device, or one was let go
+  bool completes = false;  // something was let go
+  bool again = false;      // what was let go has itself become unfinished work
   Time charged{0};
   bool gave_up = false;  // it ended because the gang made nothing of it
 };
@@ -99,6 +111,20 @@ struct Gang {
 
   bool has_work() const { return queued + running > 0; }
   bool open() const { return phase == Phase::kFree || (phase == Phase::kTurn && turn.open); }
+  bool has_unfinished() const;
 };
+
+template <class Work>
+void ForEachSeat(const Gang& gang, Work work) {
+  for (ScheduledSession* session : gang.sessions) {
+    for (Seat& seat : session->seats) work(seat);
+  }
+}
+
+inline bool Gang::has_unfinished() const {
+  bool found = false;
+  ForEachSeat(*this, [&](const Seat& seat) { found |= seat.unfinished; });
+  return found;
+}
 
 }  // namespace longwire::scheduler

@@ -31,11 +31,13 @@ void Turns::WakeAt(Gang& gang, Time time) {
 void Turns::OnUse(Seat& seat, Time used) {
   Gang& gang = *seat.session->gang;
   const Time ahead = std::exchange(seat.ahead, Time{0});
-  if (gang.home != seat.device) return;
+  const bool leads = gang.turn.devices.size() > 1 && gang.turn.devices.front() == seat.device;
+  if (gang.home != seat.device && !leads) return;
   used = std::min(used, now_ - std::max(seat.reported_at, gang.charged_from));
-  gang.turn.charged += used - ahead;
   gang.idle_credit = std::min(gang.idle_credit + used * options_.idle_times,
                               options_.turn_length * options_.idle_times);
+  if (leads) return;  // wide gangs are served by turns
+  gang.turn.charged += used - ahead;
   seat.device->queue.Charge(*gang.tenant, used - ahead);
 }
 
@@ -66,6 +68,13 @@ FairQueue& Turns::QueueOf(Device& device) {
 
 // Whether the gang whose turn it is would have the next one, too, if it wanted it.
 bool Turns::IsNext(Gang& gang, Time slack) {
+  if (gang.turn.devices.size() > 1) {
+    const Ticket ticket = NextTicket(gang);
+    return std::ranges::all_of(gang.turn.devices, [&](const Device* device) {
+      return device->queue.empty() &&
+             (device->wide.empty() || ticket < device->wide.begin()->first);
+    });
+  }
   if (gang.home == nullptr || !gang.home->wide.empty()) return false;
   return QueueOf(*gang.home).ServedIsNext(slack);
 }
@@ -74,6 +83,7 @@ void Turns::OnActivity(Seat& seat, Activity activity) {
   Gang& gang = *seat.session->gang;
   if (gang.phase == Phase::kTurn) Spend(gang);
   const bool is_new = seat.activity != activity;
+  if (is_new && gang.phase == Phase::kDraining) ChangedInDrain(seat, activity);
   SetActivity(seat, activity);
   if (is_new && !gang.tenant->best_effort()) {
     Device& device = *seat.device;
@@ -127,9 +137,7 @@ void Turns::Begin(Gang& gang) {
     device->last_was_wide = wide;
   }
   if (wide) {
-    wide_clock_ = std::max(wide_clock_, gang.ticket.first);
-    gang.tenant->wide_time =
-        std::max(gang.tenant->wide_time, gang.ticket.first) + 1.0 / gang.tenant->weight;
+    ServeWide(*gang.tenant, gang.ticket);
   } else {
     QueueOf(*gang.home).Serve(*gang.tenant);
   }
@@ -137,6 +145,15 @@ void Turns::Begin(Gang& gang) {
   gang.phase = Phase::kTurn;
   ++counters_.turns;
   Step(gang);
+}
+
+Ticket Turns::NextTicket(const Gang& gang) const {
+  return {std::max(wide_clock_, gang.tenant->wide_time), arrivals_ + 1};
+}
+
+void Turns::ServeWide(Tenant& tenant, const Ticket& ticket) {
+  wide_clock_ = std::max(wide_clock_, ticket.first);
+  tenant.wide_time = std::max(tenant.wide_time, ticket.first) + 1.0 / tenant.weight;
 }
 
 void Turns::TakeOptions(Gang& gang) {
@@ -148,7 +165,7 @@ void Turns::TakeOptions(Gang& gang) {
   } else if (gang.phase == Phase::kDraining) {
     const Time drain = options_.turn_length * options_.drain_lengths;
     turn.drain_by = std::min(turn.drain_by, After(now_, drain));
-    WakeAt(gang, turn.drain_by);
+    Unsettle(*turn.devices.front());
   }
 }
 
@@ -157,7 +174,7 @@ void Turns::TakeOptions(Gang& gang) {
 void Turns::Step(Gang& gang) {
   Turn& turn = gang.turn;
   if (gang.phase == Phase::kDraining) {
-    if (gang.running > 0 && now_ < turn.drain_by) return;
+    if (gang.running > 0 && now_ < turn.drain_by) return Complete(gang);
     counters_.overruns += gang.running > 0;
     return Finish(gang);
   }
@@ -179,7 +196,16 @@ void Turns::Step(Gang& gang) {
     if (contended && (by_score || !IsNext(gang, Time{0}))) return Drain(gang);
     turn.left = TurnLength(gang);  // nobody else waits, or nobody is before it: another turn
     turn.patience = options_.max_wait;
-    if (gang.home != nullptr) QueueOf(*gang.home).Serve(*gang.tenant);
+    if (gang.home != nullptr) {
+      QueueOf(*gang.home).Serve(*gang.tenant);
+    } else {
+      ServeWide(*gang.tenant, NextTicket(gang));
+    }
+    // Its next turn may be further off now, and no longer be waited for in this gap.
+    if (wanted && LingersUntil(gang) <= now_) {
+      turn.gave_up = true;
+      return Drain(gang);
+    }
   }
 
   const bool forced = held && turn.patience <= Time{0};
@@ -232,12 +258,67 @@ void Turns::Drain(Gang& gang) {
     const Time kept = now_ - gang.turn.idle_since;
     gang.idle_credit -= std::clamp(kept - options_.linger, Time{0}, gang.idle_credit);
   }
+  const bool wide = gang.turn.devices.size() > 1;
+  ForEachSeat(gang, [&](Seat& seat) {
+    // Something may have begun since the last report. Whoever closes the gate reports what runs; in
+    // a turn of one device what does ends by itself.
+    const bool opened = wide && seat.told && seat.told->open;
+    if (opened && seat.activity == Activity::kQueued) SetActivity(seat, Activity::kRunning);
+    seat.unfinished = seat.activity == Activity::kRunning;
+    seat.let_go = false;
+  });
   gang.turn.drain_by = After(now_, options_.turn_length * options_.drain_lengths);
-  WakeAt(gang, gang.turn.drain_by);
+  gang.turn.closed_at = gang.turn.changed_at = now_;
+  gang.turn.again = false;
   Unsettle(*gang.turn.devices.front());
 }
 
+// Before its activity is replaced. What is reported to run soon after the gate closed ran then.
+void Turns::ChangedInDrain(Seat& seat, Activity activity) {
+  Turn& turn = seat.session->gang->turn;
+  turn.changed_at = now_;
+  if (seat.activity == Activity::kRunning) {
+    seat.unfinished = seat.let_go = false;
+  } else if (activity == Activity::kRunning && !seat.let_go) {
+    seat.unfinished = now_ - turn.closed_at < options_.complete_after;
+  }
+}
+
+// See Gang in state.h.
+void Turns::Complete(Gang& gang) {
+  Turn& turn = gang.turn;
+  const bool wide = turn.devices.size() > 1 && options_.complete_after != kForever;
+  auto look = [&] {
+    if (gang.has_unfinished()) return After(turn.changed_at, options_.complete_after);
+    return turn.again ? kForever : After(turn.changed_at, options_.turn_length);
+  };
+  if (wide && look() <= now_) LetGo(gang);
+  const bool before = turn.completes;
+  turn.completes &= gang.has_unfinished();
+  if (before) changes_.Mark(gang);
+  WakeAt(gang, wide ? std::min(turn.drain_by, look()) : turn.drain_by);
+}
+
+void Turns::LetGo(Gang& gang) {
+  Turn& turn = gang.turn;
+  const bool takes_over = !gang.has_unfinished();
+  turn.again |= takes_over;
+  ForEachSeat(gang, [&](Seat& seat) {
+    const bool runs = seat.activity == Activity::kRunning;
+    if (runs && takes_over) {
+      seat.unfinished = true;
+      seat.let_go = false;
+    } else if (!runs) {
+      seat.let_go = true;
+      ++seat.calls;
+    }
+  });
+  turn.changed_at = now_;
+  turn.completes = true;
+}
+
 void Turns::Finish(Gang& gang) {
+  if (std::exchange(gang.turn.completes, false)) changes_.Mark(gang);
   gang.phase = Phase::kResting;
   // First, so that the order knows that it still wants the device.
   if (gang.has_work()) LineUp(gang);

@@ -77,8 +77,13 @@ class Turns {
   void Spend(Gang& gang) const;
   Time LingersUntil(Gang& gang);
   bool IsNext(Gang& gang, Time slack);
+  Ticket NextTicket(const Gang& gang) const;
+  void ServeWide(Tenant& tenant, const Ticket& ticket);
   void SetGate(Gang& gang, bool open);
   void Drain(Gang& gang);
+  void Complete(Gang& gang);
+  void LetGo(Gang& gang);
+  void ChangedInDrain(Seat& seat, Activity activity);
   void Finish(Gang& gang);
   void ReleaseDevices(Gang& gang);
   void WakeAt(Gang& gang, Time time);

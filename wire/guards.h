@@ -19,7 +19,7 @@ inline constexpr std::string_view kGuards[] = {
     "answers",      // answers to calls that await none: client-shim/session/receiver.cc
     "arrivals",     // bytes that come twice or unasked: client-shim/session/transfers.cc
     "authority",    // secrets for other authorities: link/certificates/signer_client.cc
-    "awake_cores",  // more spinning than the host's owner allows: daemon/sessions/awake_cores.cc
+    "awake_cores",  // more spinning than the host's owner allows: daemon/sharing/awake_cores.cc
     "between",   // work between a copy and the free behind it: client-shim/session/deferred_call.cc
     "bounds",    // a frame larger than a batch: link/transport/relay_end.cc
     "captured",  // work past the gates, as if it were captured: worker/issue/issuer.cc

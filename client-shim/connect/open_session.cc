@@ -24,8 +24,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kOpenTime{5};
-constexpr std::chrono::milliseconds kLeastWait{5};  // for the reply
+constexpr std::chrono::seconds kOpenTime{5};  // to get through to the link or the local server
+// Links report a server that is silent much sooner, and wait for one that starts a worker.
+constexpr std::chrono::seconds kLinkTime{70};
+constexpr std::chrono::seconds kLocalTime{15};
 constexpr int kAttempts = 3;
 
 // The longest record has to fit in; larger ones than these no link or worker makes.
@@ -178,11 +180,12 @@ Outcome Ask(const Options& options, const wire::OpenRequest& request, Clock::tim
   if (takeover != nullptr) page.push_back(takeover->page());
   // Who refuses at once may have closed it by now; the reason lies there.
   (void)wire::SendMessage(parts->socket.get(), writer.span(), page);
-  auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
+  const std::chrono::seconds time = takeover != nullptr ? kLinkTime : kLocalTime;
   bool closed = false;
-  auto message = wire::ReceiveMessage(parts->socket.get(), std::max(left, kLeastWait), &closed);
+  auto message = wire::ReceiveMessage(parts->socket.get(), time, &closed);
   if (!message) {
-    *sentence = to + (closed ? "the connection was closed" : "no answer within 5 seconds");
+    *sentence = to + (closed ? "the connection was closed"
+                             : "no answer within " + std::to_string(time.count()) + " seconds");
     return closed ? Outcome::kClosed : Outcome::kFailed;
   }
   if (!TakeReply(request, *message, parts, sentence)) return Outcome::kFailed;

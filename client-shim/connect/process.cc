@@ -99,6 +99,7 @@ void PrintSummary() {
 
 void OnExit() {
   if (CurrentProcessState() != ProcessState::kReady) return;
+  for (ClientSession* session : Sessions()) session->SayWhyEnded();
   EndTrace();
   if (ProcessOptions().trace_summary) PrintSummary();
   SetState(ProcessState::kTornDown);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <thread>
 
 #include "client-shim/connect/options.h"
 #include "client-shim/entry/error_log.h"
@@ -205,10 +206,21 @@ void ClientSession::ForgetStream(Stream* stream) {
 }
 
 void ClientSession::End(CUresult code, const std::string& sentence) {
-  int none = 0;
   if (code == CUDA_SUCCESS) code = CUDA_ERROR_LAUNCH_FAILED;  // an end is never a success
   transfers_.EndUploads();                                    // before any call tells the program
-  if (!ended_.compare_exchange_strong(none, code)) return;
+  if (ending_.exchange(true)) {
+    // Whoever comes second finds it ended, too, even if nobody reads what the first one writes.
+    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(200);
+    while (ended_.load() == 0 && std::chrono::steady_clock::now() < until) {
+      std::this_thread::yield();
+    }
+    int none = 0;
+    ended_.compare_exchange_strong(none, code);
+    return;
+  }
+  // First: a program may exit with the first call that fails.
+  Say("%s%s%s", name_.c_str(), name_.empty() ? "" : ": ", sentence.c_str());
+  ended_.store(code);
   any_ended_.store(true);
   const bool last = std::ranges::all_of(
       Sessions(), [](const ClientSession* one) { return one->ended() != CUDA_SUCCESS; });
@@ -216,7 +228,6 @@ void ClientSession::End(CUresult code, const std::string& sentence) {
     session_over.store(code);
     special_calls.fetch_add(1);  // for good: every call looks
   }
-  Say("%s%s%s", name_.c_str(), name_.empty() ? "" : ": ", sentence.c_str());
   down_.memory().Close(0);
   up_memory_.Close(0);
   std::vector<PendingReply*> orphans;
@@ -234,6 +245,15 @@ void ClientSession::End(CUresult code, const std::string& sentence) {
   if (at_end_ != nullptr) at_end_(*this, code, last);
   state_changed_.NotifyAll();
   receiver_wake_.NotifyAll();
+}
+
+void ClientSession::SayWhyEnded() {
+  if (!down_.memory().closed() && !up_memory_.closed()) return;
+  constexpr std::chrono::milliseconds kPatience{300};  // the link's words may come after its end
+  const auto until = std::chrono::steady_clock::now() + kPatience;
+  while (ended_.load() == 0 && std::chrono::steady_clock::now() < until) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
 }
 
 void ClientSession::WakeWaiters() {
@@ -277,6 +297,11 @@ ClientSession& TheSession() { return *TheSessions().front(); }
 
 void AdoptSession(ClientSession* session) {
   TheSessions().push_back(session);
+  are_several = TheSessions().size() > 1;
+}
+
+void DropSession(ClientSession* session) {
+  std::erase(TheSessions(), session);
   are_several = TheSessions().size() > 1;
 }
 

@@ -235,6 +235,8 @@ class ClientSession {
   static uint64_t NewId() { return next_id_.fetch_add(1, std::memory_order_relaxed); }
 
   // CUDA_SUCCESS while this session lives; then the error of all that needs it.
+  // Waits for the sentence of a session that is at its end, for a program that exits at once.
+  void SayWhyEnded();
   CUresult ended() const { return static_cast<CUresult>(ended_.load(std::memory_order_acquire)); }
   // CUDA_SUCCESS while any session lives; then the error that every call returns.
   static CUresult over() {
@@ -380,6 +382,7 @@ class ClientSession {
   SessionCounts counts_;
   const int server_;
   const std::string name_;
+  std::atomic<bool> ending_{false};  // somebody says why it ends
   std::atomic<int> ended_{0};
   static inline std::atomic<bool> any_ended_{false};
   AtEnd at_end_ = nullptr;  // written before the session starts
@@ -392,6 +395,8 @@ std::span<ClientSession* const> Sessions();
 ClientSession& TheSession();
 // Adds one, before the process's state says that it is ready.
 void AdoptSession(ClientSession* session);
+// Takes one back that nobody uses any more: of tests that have several, one after the other.
+void DropSession(ClientSession* session);
 // Whether the program has devices of several servers.
 inline bool are_several = false;  // written before cuInit returns
 inline bool AreSeveral() { return are_several; }

@@ -17,12 +17,20 @@ struct Earmark {
   uint64_t until = 0;  // who passes it ends before that; 0: nobody has passed it
 };
 
+// A wish that found no place. A pass only takes room, so whoever needs as much or more on such
+// hosts finds none either, but on the hosts that had room and are kept for others.
+struct Hopeless {
+  const Wish* wish;
+  std::vector<HostState*> kept;
+};
+
 // All that is going on in one pass.
 struct Pass {
   std::vector<HostState>& hosts;
   const Options& options;
   uint64_t now;
   std::vector<Earmark> earmarks;
+  std::vector<Hopeless> hopeless = {};
 };
 
 // When the earmark can be ready, by the limits of the sessions that are in its way.
@@ -119,24 +127,48 @@ std::vector<int32_t> ChooseBeside(const Pass& pass, const Wish& wish, const Host
   return devices.empty() ? ChooseDevices(wish, host, pass.options.policy, by_hints) : devices;
 }
 
-Found Find(const Pass& pass, const Wish& wish) {
+bool NeedsAsMuch(const Wish& wish, const Wish& other) {
+  return wish.devices >= other.devices && wish.bytes >= other.bytes && wish.only == other.only &&
+         wish.labels == other.labels && wish.avoid == other.avoid;
+}
+
+// Where it is worth looking.
+std::vector<HostState*> HostsFor(const Pass& pass, const Wish& wish) {
+  for (const Hopeless& one : pass.hopeless) {
+    if (NeedsAsMuch(wish, *one.wish)) return one.kept;
+  }
+  std::vector<HostState*> hosts;
+  for (HostState& host : pass.hosts) {
+    if (Obstacle(wish, host).empty()) hosts.push_back(&host);
+  }
+  return hosts;
+}
+
+Found Find(Pass& pass, const Wish& wish) {
   Found best;
+  const std::vector<HostState*> hosts = HostsFor(pass, wish);
+  std::vector<HostState*> kept;
   // Where a host has seen less memory free than was left of it, it goes if nowhere else.
   for (bool by_hints : {true, false}) {
-    for (HostState& host : pass.hosts) {
-      if (!Obstacle(wish, host).empty()) continue;
-      std::vector<int32_t> devices = ChooseBeside(pass, wish, host, by_hints);
+    kept.clear();
+    for (HostState* host : hosts) {
+      if (!Obstacle(wish, *host).empty()) continue;
+      std::vector<int32_t> devices = ChooseBeside(pass, wish, *host, by_hints);
       if (devices.empty()) continue;
-      if (const Wish* blocker = Blocker(pass, wish, host, devices)) {
+      if (const Wish* blocker = Blocker(pass, wish, *host, devices)) {
         best.blocked = "an older or more important program of tenant '" + blocker->tenant + "'";
+        kept.push_back(host);
         continue;
       }
-      if (best.host == nullptr || IsBefore(wish, host, *best.host, pass.options.policy)) {
-        best.host = &host;
+      if (best.host == nullptr || IsBefore(wish, *host, *best.host, pass.options.policy)) {
+        best.host = host;
         best.devices = std::move(devices);
       }
     }
-    if (best.host != nullptr) break;
+    if (best.host != nullptr) return best;
+  }
+  if (wish.devices != 0 && hosts.size() > kept.size()) {
+    pass.hopeless.push_back({&wish, std::move(kept)});
   }
   return best;
 }
@@ -236,7 +268,7 @@ std::map<std::string, std::string> Planner::earmarks() const {
 
 std::vector<Decision> Planner::Plan(std::vector<HostState> hosts, const std::vector<Wish>& wishes,
                                     size_t most, uint64_t now) {
-  Pass pass{hosts, options_, now, {}};
+  Pass pass{hosts, options_, now, {}, {}};
   std::vector<Decision> decisions;
   std::set<std::string> holders;
   for (const auto& [number, kept] : kept_) holders.insert(number);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <random>
+#include <set>
 
 #include "scheduler/pool/pool.h"
 
@@ -161,6 +162,48 @@ TEST(Queue, AffinityGoesWhereTheProgramRuns) {
   EXPECT_EQ(host_of(least), "a");
   wish.tenant = "other";
   EXPECT_EQ(host_of(affinity), "a") << "what another tenant has cached is not its";
+}
+
+// Of many who wait only the first of a kind is looked for on every host: the others have room there
+// neither, and that is so.
+TEST(Queue, WhoIsNotPlacedHasRoomOnlyWhereSomebodyIsKept) {
+  std::mt19937 random(5);
+  std::vector<HostState> hosts;
+  for (int i = 0; i < 40; ++i) {
+    hosts.push_back(HostOf("h" + std::to_string(i), 4));
+    hosts.back().labels["kind"] = std::to_string(i % 2);
+    for (DeviceState& device : hosts.back().devices) device.promised = (4 + random() % 5) * kGiB;
+  }
+  std::vector<Wish> wishes;
+  for (uint64_t i = 1; i <= 300; ++i) {
+    wishes.push_back(WishOf(i, std::string(1, static_cast<char>('a' + i % 5)), 1 + random() % 8,
+                            1 + static_cast<uint32_t>(random() % 4)));
+    if (random() % 2 == 0) wishes.back().labels["kind"] = std::to_string(random() % 2);
+    if (random() % 5 == 0) wishes.back().avoid = {"h" + std::to_string(random() % 40)};
+    wishes.back().priority = static_cast<uint32_t>(random() % 3);
+  }
+  for (const char* policy : {"pack", "spread", "least_loaded", "affinity"}) {
+    Planner planner(policy);
+    const std::vector<Decision> decisions = planner.Plan(hosts, wishes, SIZE_MAX);
+    std::vector<HostState> after = hosts;
+    for (const Decision& one : decisions) {
+      if (one.outcome != Outcome::kPlaced) continue;
+      Take(wishes[one.wish], one.devices, &*std::ranges::find(after, one.host, &HostState::name));
+    }
+    std::set<std::string> kept;
+    for (const auto& [number, host] : planner.earmarks()) kept.insert(host);
+    size_t waiting = 0;
+    for (const Decision& one : decisions) {
+      if (one.outcome != Outcome::kWaits) continue;
+      ++waiting;
+      for (const HostState& host : after) {
+        if (kept.contains(host.name) || !Obstacle(wishes[one.wish], host).empty()) continue;
+        EXPECT_TRUE(ChooseDevices(wishes[one.wish], host, policy, false).empty())
+            << policy << ": " << wishes[one.wish].number << " has room at " << host.name;
+      }
+    }
+    EXPECT_GT(waiting, 100u);
+  }
 }
 
 // A pool on a virtual clock, with more work than it has room for.

@@ -62,6 +62,7 @@ std::string LimitsOf(const Decision& decision) {
 
 // The scheduler's options, less what tests/proof has switched off.
 Options Guarded(Options options) {
+  if (wire::GuardIsOff("complete")) options.complete_after = kForever;
   if (wire::GuardIsOff("max_wait")) options.max_wait = kForever;
   if (wire::GuardIsOff("drain_limit")) options.drain_lengths = 1000;
   if (wire::GuardIsOff("launch_gap")) options.longest_gap = Time{0};
@@ -147,7 +148,9 @@ std::string CoreCommands::Print(const std::vector<Decision>& decisions) {
   std::ostringstream output;
   for (const Decision& decision : decisions) {
     output << FormatTime(now_) << "  " << decision.session << "/" << decision.device << "  "
-           << (decision.open ? "open" : "closed");
+           << (decision.open         ? "open"
+               : decision.calls != 0 ? "closed, but for one call"
+                                     : "closed");
     const auto [at, is_new] = told_.try_emplace({decision.session, decision.device}, decision);
     if (is_new || LimitsOf(at->second) != LimitsOf(decision)) output << ", " << LimitsOf(decision);
     at->second = decision;

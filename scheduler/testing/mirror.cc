@@ -109,6 +109,7 @@ std::string Mirror::CheckSeat(const MirroredSession& session, const Decision& de
                               const Sharing& device) const {
   const bool unlimited = decision.budget == Budget{} && decision.copy_slice == 0;
   if (best_effort(session)) {
+    if (decision.open && decision.calls != 0) return "open, and for one call";
     const bool limited = HasTurns(device) || device.latency_critical;
     return unlimited == limited ? "best effort with the wrong limits" : "";
   }
@@ -119,15 +120,17 @@ std::string Mirror::CheckSeat(const MirroredSession& session, const Decision& de
 std::string Mirror::CheckGang(const std::vector<const MirroredSession*>& members,
                               const Devices& devices) const {
   if (!best_effort(*members.front())) return "";
-  bool turns = false;
+  bool turns = false, all_complete = true;
   std::set<bool> gates;
   for (const MirroredSession* session : members) {
     for (const auto& [device, decision] : session->told) {
       turns |= HasTurns(devices.at(device));
+      all_complete &= decision.calls != 0;
       gates.insert(decision.open);
     }
   }
   if (gates.size() > 1) return "does not move as one";
+  if (all_complete) return "goes on though nothing of it drains";
   return !turns && gates.contains(false) ? "closed where nobody takes turns" : "";
 }
 

@@ -23,11 +23,15 @@ namespace longwire::gates {
 inline constexpr uint32_t kMaxDevices = 64;  // of one session
 inline constexpr uint32_t kMaxCalls = 960;   // numbers of the description
 
+inline constexpr uint32_t kOpen = 0, kClosed = 1, kOneCall = 2, kCallTaken = 3;
+
 // Of one device of the session, in the session's order. Times are nanoseconds of the steady clock,
 // which all processes of a host share.
 struct alignas(64) DeviceGate {
   // Written by the daemon.
-  std::atomic<uint32_t> closed{0};  // 1: nothing new is issued
+  // kOpen; kClosed: nothing new is issued; kOneCall: one more kernel is, and the worker writes
+  // kCallTaken. A worker of an earlier release takes all but kOpen for closed.
+  std::atomic<uint32_t> closed{kOpen};
   // A call may be issued while fewer than these are unfinished, or while the unfinished ones
   // together are estimated to take less time; both 0: no bound.
   std::atomic<uint32_t> budget_calls{0};

@@ -55,7 +55,10 @@ void HostPart::Stop() {
 bool HostPart::joined(std::string* sentence) const {
   base::MutexLock lock(mutex_);
   *sentence = outside_;
-  return joined_;
+  if (!joined_ || client_.went_back() == went_back_.load()) return joined_;
+  // Until it has joined anew nobody else knows: this host neither asks nor places before.
+  *sentence = "etcd was restored from an older copy";
+  return false;
 }
 
 bool HostPart::Admit(const std::string& number, const std::string& ticket,

@@ -3,6 +3,7 @@
 // Thread-safe.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <map>
@@ -126,9 +127,10 @@ class HostPart {
   // Used by the thread alone.
   std::string identity_;
   uint64_t incarnation_ = 0;
-  uint64_t written_ = 0;    // the newest incarnation that etcd has taken
-  uint64_t epoch_ = 0;      // in which it joined last
-  uint64_t went_back_ = 0;  // of the client, when the last epoch was counted
+  uint64_t written_ = 0;  // the newest incarnation that etcd has taken
+  uint64_t epoch_ = 0;    // in which it joined last
+  // Of the client, when the last epoch was counted.
+  std::atomic<uint64_t> went_back_{0};
   int64_t joined_lease_ = 0;
   std::string load_written_;
   Clock::time_point next_check_{}, next_load_{};

@@ -68,6 +68,9 @@ void PlacerPart::Stop() {
 
 void PlacerPart::Loop() {
   while (!stop_.load()) {
+    // Read before it is asked whether this host is in the pool: once etcd has gone back it is not,
+    // until it has joined anew.
+    went_back_ = client_.went_back();
     if (lease_.id() != 0 && may_() && Campaign()) {
       Lead();
     } else {
@@ -85,7 +88,6 @@ bool PlacerPart::Campaign() {
   read.set_key(key);
   if (!client_.Range(read, &found, &sentence)) return false;
   elected_lease_ = lease;
-  went_back_ = client_.went_back();
   if (found.kvs_size() != 0) {
     elected_ = found.kvs(0).create_revision();
     return found.kvs(0).lease() == lease;  // an answer was lost
@@ -324,6 +326,7 @@ bool PlacerPart::Execute(Batch* batch) {
     *request.add_success() = etcd::PutOp(Key(kCapacities, host), Encode(capacity));
   }
   *request.add_compare() = etcd::CreatedAt(std::string(kPlacer), elected_);
+  if (client_.went_back() != went_back_) return false;
   etcd::pb::TxnResponse reply;
   std::string sentence;
   const bool answered = client_.Txn(request, &reply, &sentence);

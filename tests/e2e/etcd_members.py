@@ -26,18 +26,26 @@ class Member:
         self.folder = folder / name
         self.port = server.free_port()
         self.peer_port = server.free_port()
-        self.address = f"127.0.0.1:{self.port}"
+        self.host = "127.0.0.1"
+        self.address = f"{self.host}:{self.port}"
         self.process = None
+
+    def prefix(self):
+        """Words before its command."""
+        return []
+
+    def peer(self):
+        return f"http://{self.host}:{self.peer_port}"
 
     def start(self, cluster, papers=None):
         """papers: a folder of `longwire cert`; clients then need a certificate."""
         kind = "https" if papers else "http"
-        client, peer = f"{kind}://{self.address}", f"http://127.0.0.1:{self.peer_port}"
+        client, peer = f"{kind}://{self.address}", self.peer()
         tls = ["--cert-file", papers / "127.0.0.1.crt", "--key-file", papers / "127.0.0.1.key",
                "--trusted-ca-file", papers / "ca.crt", "--client-cert-auth"] if papers else []
         with open(f"{self.folder}.log", "a") as log:
             self.process = subprocess.Popen(
-                ["etcd", "--name", self.name, "--data-dir", self.folder,
+                [*self.prefix(), "etcd", "--name", self.name, "--data-dir", self.folder,
                  "--listen-client-urls", client, "--advertise-client-urls", client,
                  "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
                  "--initial-cluster", cluster, "--logger", "zap", *tls],
@@ -55,7 +63,7 @@ class Members:
     def __enter__(self):
         self.folder = tempfile.TemporaryDirectory(prefix="longwire-etcd-")
         place = pathlib.Path(self.folder.name)
-        self.members = [Member(f"m{i}", place) for i in range(self.count)]
+        self.members = [self.member(f"m{i}", place) for i in range(self.count)]
         for member in self.members:
             member.start(self.cluster())
         server.wait_for(self.answers, 30, "etcd")
@@ -68,8 +76,11 @@ class Members:
                 member.kill()
         self.folder.cleanup()
 
+    def member(self, name, place):
+        return Member(name, place)
+
     def cluster(self):
-        return ",".join(f"{one.name}=http://127.0.0.1:{one.peer_port}" for one in self.members)
+        return ",".join(f"{one.name}={one.peer()}" for one in self.members)
 
     def addresses(self):
         return [one.address for one in self.members]
@@ -116,12 +127,12 @@ class Members:
     def put(self, key, value):
         self.ask("kv/put", {"key": encode(PREFIX + key), "value": encode(json.dumps(value))})
 
-    def history(self):
-        """All changes since the first revision: (revision, key, value or None) in order."""
+    def history(self, first=1):
+        """All changes since that revision: (revision, key, value or None) in order."""
         now = int(self.ask("kv/range", {"key": encode("?")})["header"]["revision"])
         end = PREFIX[:-1] + chr(ord(PREFIX[-1]) + 1)
         request = {"create_request": {"key": encode(PREFIX), "range_end": encode(end),
-                                      "start_revision": 1}}
+                                      "start_revision": first}}
         # A last change, so that the stream says when it has said all.
         self.put("end-of-history", {})
         changes = []

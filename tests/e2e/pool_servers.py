@@ -25,7 +25,7 @@ class Pool(contextlib.ExitStack):
     def __enter__(self):
         super().__enter__()
         try:
-            self.etcd = self.enter_context(etcd_members.Members(self.count))
+            self.etcd = self.enter_context(self.make_etcd())
             self.servers = {name: self.enter_context(self.make(name)) for name in self.names}
             server.wait_for(lambda: set(self.joined()) == set(self.names), 15, "all hosts")
             server.wait_for(lambda: "placer" in self.etcd.keys(), 15, "a placer")
@@ -33,6 +33,9 @@ class Pool(contextlib.ExitStack):
             self.close()
             raise
         return self
+
+    def make_etcd(self):
+        return etcd_members.Members(self.count)
 
     def make(self, name, host=None):
         self.metrics[name] = f"127.0.0.1:{server.free_port()}"
@@ -42,7 +45,11 @@ class Pool(contextlib.ExitStack):
                 "pool": {"host": host or name, "etcd": self.etcd.addresses(),
                          "placement": "spread", "labels": [f"name={name}"],
                          **self.pool_keys, **self.of_host.get(name, {})}}
-        return server.Server(config=json.dumps(keys), software_devices=self.devices,
+        return self.make_server(name, keys)
+
+    def make_server(self, name, config):
+        del name  # servers at loopback are all alike
+        return server.Server(config=json.dumps(config), software_devices=self.devices,
                              software_memory=self.memory, warm_workers=0)
 
     def joined(self):

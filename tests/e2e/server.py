@@ -52,12 +52,21 @@ def is_alive(pid):
     return stat.rsplit(")", 1)[1].split()[0] not in "ZX"
 
 
+def start_session(command, environment):
+    """Starts a command as the first process of a session of its own."""
+    return subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                            errors="replace", start_new_session=True)
+
+
 def run(command, environment, timeout=60):
     """Runs a command to its end; one that does not end is killed and has code None."""
+    return finish(start_session(command, environment), timeout)
+
+
+def finish(process, timeout):
+    """Waits for what start_session() started; seconds are from here on."""
     start = time.monotonic()
-    process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL,
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                               errors="replace", start_new_session=True)
     try:
         out, err = process.communicate(timeout=timeout)
         code = process.returncode

@@ -17,11 +17,11 @@ PIECE = 50 * MIB
 class Player:
     """A program that takes a turn on request."""
 
-    def __init__(self, longwire, tenant, memory=EACH, piece=PIECE):
+    def __init__(self, longwire, tenant, memory=EACH, piece=PIECE, **variables):
         self.process = subprocess.Popen(
             longwire.command(longwire.program("take_turns.static"), str(memory), str(piece)),
-            env=longwire.environment_of(tenant), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, text=True)
+            env=longwire.environment_of(tenant, **variables), stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def begin(self, word):
         self.process.stdin.write(f"{word}\n")

@@ -93,6 +93,7 @@ class Receiving {
     lanes_ = std::make_unique<shim::Lanes>(*session_, std::vector<shim::LaneRings>());
     session_->SetLanes(lanes_.get());
     shim::AdoptSession(session_.get());
+    BelongToSession();
     session_->AddStream(program_.stream);
     Give();
   }
@@ -108,6 +109,7 @@ class Receiving {
     rows_.Check();
     graph_rows_.Check();
     if (replied_ > 1) std::abort();
+    while (!shim::Sessions().empty()) shim::DropSession(shim::Sessions().front());
   }
 
   void Run(FuzzedDataProvider& input) {
@@ -120,6 +122,13 @@ class Receiving {
   }
 
  private:
+  void BelongToSession() {
+    program_.context->session = program_.stream->session = session_.get();
+    shim::Mirrors& mirrors = shim::TheMirrors();
+    base::MutexLock lock(mirrors.mutex);
+    for (auto& [number, channel] : mirrors.channels) channel->stream->session = session_.get();
+  }
+
   // As before its first call: each session has a log of its own.
   static void Rewind(shim::Stream* stream) {
     for (auto* position : {&stream->last, &stream->finished, &stream->wanted, &stream->awaited,

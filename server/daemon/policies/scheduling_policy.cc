@@ -20,7 +20,7 @@ void Scheduling::TakePolicy() {
   if (options_.enabled) {
     Deliver(change);
   } else {
-    core_.On(scheduler::Time(gates::Nanoseconds()), change);  // it has no sessions
+    core_.On(Now(), change);  // it has no sessions
   }
 }
 

@@ -23,8 +23,8 @@ constexpr uint64_t kLeastBytes = 24;
 
 }  // namespace
 
-Images::Images(const images::ImageStore::Options& options)
-    : stop_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+Images::Images(const images::ImageStore::Options& options, OnLinked linked)
+    : linked_(std::move(linked)), stop_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (options.folder.empty()) return;
   std::string sentence;
   store_ = images::ImageStore::Open(options, &sentence);
@@ -75,7 +75,7 @@ void Images::Run(Worker& worker) {
         wire::ReceiveMessage(worker.control.get(), std::chrono::milliseconds(0), &closed);
     if (!message || Answer(worker, *message)) continue;
     Log(LogLevel::kWarning, {.session = worker.session, .tenant = worker.tenant},
-        "its worker sent a message that is no request about an image");
+        "its worker sent a message that is not known here");
     break;
   }
   base::MutexLock lock(mutex_);
@@ -87,6 +87,11 @@ bool Images::Answer(Worker& worker, const wire::Message& message) {
   images::Find find;
   images::Keep keep;
   rules::Notice notice;
+  links::Linked link;
+  if (message::Unpack(message.bytes, &link) == wire::WireResult::kOk) {
+    if (linked_) linked_(worker.session, worker.tenant, link.token);
+    return true;
+  }
   if (message::Unpack(message.bytes, &find) == wire::WireResult::kOk) return Answer(worker, find);
   if (message::Unpack(message.bytes, &notice) == wire::WireResult::kOk) {
     Log(LogLevel::kWarning, {.session = worker.session, .tenant = worker.tenant},

@@ -1,9 +1,10 @@
-// The daemon's side of the image cache: answers the workers of all sessions from one store, each
-// for its session's tenant. Workers are not trusted: the tenant comes from the session, and digests
-// are computed here. Thread-safe.
+// Hears the workers of all sessions: answers them about images from one store, each for its
+// session's tenant, and passes on with whom they share memory. Workers are not trusted: the tenant
+// comes from the session, and digests are computed here. Thread-safe.
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <list>
 #include <memory>
 #include <string>
@@ -14,6 +15,7 @@
 #include "link/transport/log.h"
 #include "server/images/image_store.h"
 #include "server/protocol/images.h"
+#include "server/protocol/links.h"
 #include "wire/socket.h"
 
 namespace longwire::daemon {
@@ -21,7 +23,10 @@ namespace longwire::daemon {
 class Images {
  public:
   // Nothing is cached without a folder, or, with a line in the log, if it cannot be used.
-  explicit Images(const images::ImageStore::Options& options);
+  // `linked` is called when a session's worker says that it shares memory under a token.
+  using OnLinked =
+      std::function<void(uint64_t session, const std::string& tenant, const links::Token& token)>;
+  explicit Images(const images::ImageStore::Options& options, OnLinked linked = {});
   ~Images();
 
   // Answers a worker over `control` until the worker closes its end. What it sent before is still
@@ -45,6 +50,7 @@ class Images {
   bool Answer(Worker& worker, const images::Find& find);
   void TakeIn(Worker& worker, const images::Keep& keep, const wire::Descriptor& memory);
 
+  const OnLinked linked_;
   std::unique_ptr<images::ImageStore> store_;
   std::atomic<size_t> logged_{0};  // the hash of why the last image was not cached
   wire::Descriptor stop_;          // readable: the threads end

@@ -11,9 +11,9 @@
 #include "link/transport/grpc_stream.h"
 #include "link/transport/relay_end.h"
 #include "link/transport/stream_pump.h"
-#include "server/daemon/sessions/awake_cores.h"
 #include "server/daemon/sessions/lane_notes.h"
 #include "server/daemon/settings/token.h"
+#include "server/daemon/sharing/awake_cores.h"
 #include "wire/socket.h"
 
 namespace longwire::daemon {

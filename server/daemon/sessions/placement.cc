@@ -10,9 +10,14 @@
 namespace longwire::daemon {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 // What a session leases when it opens (server/worker/process/open_session.cc): a device with less
 // to lend is full.
 constexpr uint64_t kFirstLease = uint64_t{64} << 20;
+// What a new session computes is not seen for so long: it counts as one that computes all the time.
+// Without that all that begin at once went to the device that was least busy before.
+constexpr std::chrono::seconds kUnseen{2};
 constexpr uint64_t kWarm = 0;  // the session of workers that wait for one
 
 std::string Devices(uint32_t count) {
@@ -89,6 +94,7 @@ DevicesWish WishOf(const config::Tenant& tenant, const std::vector<std::string>&
 std::vector<scheduler::DeviceLoad> PlacementTable::Loads(
     const warden::Stats& stats, const std::map<uint32_t, double>& busy) const {
   std::vector<scheduler::DeviceLoad> loads;
+  const auto now = Clock::now();
   for (const warden::DeviceStats& device : stats.devices) {
     if (!IsServed(device) || cordoned_.contains(device.device)) continue;
     scheduler::DeviceLoad& load = loads.emplace_back();
@@ -99,6 +105,7 @@ std::vector<scheduler::DeviceLoad> PlacementTable::Loads(
     for (const auto& [session, placed] : placed_) {
       if (std::ranges::count(placed.devices, device.device) == 0) continue;
       ++load.sessions;
+      if (now - placed.since < kUnseen) load.busy += 1;
       taken += std::max({kFirstLease, placed.bytes, LeasedBy(session, device.device, stats)});
     }
     load.free_bytes = device.lendable - std::min(device.lendable, taken);
@@ -127,7 +134,7 @@ std::vector<int32_t> PlacementTable::Place(uint64_t session, uint32_t devices,
   std::vector<scheduler::DeviceLoad> loads = Loads(stats, busy);
   bytes = std::max(bytes, FirstLease(loads));
   std::vector<int32_t> ordinals = Choose(loads, devices, bytes, policy, sentence);
-  if (!ordinals.empty()) placed_[session] = {ordinals, bytes};
+  if (!ordinals.empty()) placed_[session] = {ordinals, bytes, Clock::now()};
   return ordinals;
 }
 
@@ -145,7 +152,7 @@ bool PlacementTable::PlaceAt(uint64_t session, const std::vector<int32_t>& devic
   }
   *sentence = "the place has no devices";
   if (devices.empty()) return false;
-  placed_[session] = {devices, bytes};
+  placed_[session] = {devices, bytes, Clock::now()};
   return true;
 }
 
@@ -190,7 +197,7 @@ std::set<int32_t> PlacementTable::Cordoned() {
 
 void PlacementTable::Inherit(uint64_t session, std::vector<int32_t> devices, uint64_t bytes) {
   base::MutexLock lock(mutex_);
-  placed_[session] = {std::move(devices), bytes};
+  placed_[session] = {std::move(devices), bytes, {}};
 }
 
 void PlacementTable::Forget(uint64_t session) {

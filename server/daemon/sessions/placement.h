@@ -2,6 +2,7 @@
 // configured policy. Thread-safe.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -64,6 +65,7 @@ class PlacementTable {
   struct Placed {
     std::vector<int32_t> devices;
     uint64_t bytes = 0;  // promised on each
+    std::chrono::steady_clock::time_point since{};
   };
   std::vector<scheduler::DeviceLoad> Loads(const warden::Stats& stats,
                                            const std::map<uint32_t, double>& busy) const

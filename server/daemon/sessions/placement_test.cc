@@ -116,8 +116,16 @@ TEST_F(PlacementTableTest, LeasedMemoryOfLiveSessionsCounts) {
 TEST_F(PlacementTableTest, LeastLoadedGoesWhereLeastWasComputed) {
   busy = {{0, 0.9}, {1, 0.4}, {2, 0.1}, {3, 0.7}};
   EXPECT_EQ(Place(config::least_loaded), "2");
-  EXPECT_EQ(Place(config::least_loaded, 2), "1 2");
+  EXPECT_EQ(Place(config::least_loaded, 2), "1 3") << "the one on 2 has just begun";
   EXPECT_EQ(Place(config::spread), "0");
+}
+
+// What they compute is not in `busy` yet.
+TEST_F(PlacementTableTest, SessionsThatBeginTogetherDoNotCrowd) {
+  busy = {{0, 0.2}, {1, 0.3}, {2, 0.0}, {3, 0.1}};
+  std::string places;
+  for (int i = 0; i < 8; ++i) places += Place(config::least_loaded);
+  EXPECT_EQ(places, "23012301");
 }
 
 TEST_F(PlacementTableTest, DevicesWithoutAKeeperAreLeftOut) {

@@ -29,8 +29,6 @@ constexpr std::chrono::milliseconds kHears{100};
 constexpr std::chrono::seconds kSharesSpan{60};
 constexpr uint64_t kWake = 0;  // session 0 does not exist
 
-Time Now() { return Time(gates::Nanoseconds()); }
-
 Activity ActivityOf(const gates::DeviceGate& gate) {
   if (gate.running_since.load() != 0) return Activity::kRunning;
   return gate.busy.load() != 0 ? Activity::kQueued : Activity::kIdle;
@@ -63,6 +61,8 @@ int WaitForEvents(int epoll, std::optional<std::chrono::nanoseconds> timeout,
 }
 
 }  // namespace
+
+Time Scheduling::Now() { return Time(gates::Nanoseconds()); }
 
 Scheduling::Scheduling(const SchedulingOptions& options)
     : epoll_(epoll_create1(EPOLL_CLOEXEC)),
@@ -145,65 +145,6 @@ void Scheduling::Close(uint64_t session) {
   workers_.erase(worker);
   Deliver(scheduler::SessionClosed{session});
   WatchSharedDevices();
-}
-
-void Scheduling::ChangeTenant(const std::string& tenant, PriorityClass priority_class,
-                              uint32_t weight) {
-  base::MutexLock lock(mutex_);
-  for (auto& [number, device] : devices_) {
-    for (Seat& seat : device.seats) {
-      if (seat.tenant == tenant) seat.best_effort = priority_class == PriorityClass::kBestEffort;
-    }
-  }
-  for (auto& [id, worker] : workers_) {
-    if (worker.info.tenant != tenant) continue;
-    worker.info.priority_class = priority_class;
-    worker.info.weight = weight;
-  }
-  Deliver(scheduler::TenantChanged{tenant, priority_class, weight});
-  TakeClasses();
-  eventfd_write(wake_.get(), 1);
-}
-
-void Scheduling::Change(const SchedulingOptions& options) {
-  base::MutexLock lock(mutex_);
-  if (scheduler::MakePolicy(options.policy) == nullptr) return;
-  const bool was_enabled = options_.enabled;
-  if (was_enabled && !options.enabled) {
-    for (auto& [id, worker] : workers_) Deliver(scheduler::SessionClosed{id});
-  }
-  options_ = options;
-  TakePolicy();
-  if (!options_.enabled) OpenAllGates();
-  if (!was_enabled && options_.enabled) {
-    for (auto& [number, device] : devices_) {
-      for (Seat& seat : device.seats) seat.core_from = seat.gpu_time;
-    }
-    for (auto& [id, worker] : workers_) Deliver(scheduler::SessionOpened{worker.info});
-  }
-  TakeClasses();
-  for (auto& [number, device] : devices_) {
-    for (Seat& seat : device.seats) SetTimeSlice(seat);
-  }
-  WatchSharedDevices();
-  eventfd_write(wake_.get(), 1);
-}
-
-void Scheduling::OpenAllGates() {
-  for (auto& [number, device] : devices_) {
-    for (Seat& seat : device.seats) {
-      gates::DeviceGate& gate = seat.gate();
-      gate.budget_calls = gate.budget_microseconds = gate.copy_slice_bytes = 0;
-      gate.closed = 0;
-      seat.limited = false;
-      seat.page->RingWorker();
-    }
-  }
-}
-
-SchedulingOptions Scheduling::options() {
-  base::MutexLock lock(mutex_);
-  return options_;
 }
 
 // A session that is alone on its devices sends no notifications: no other session's turn depends on
@@ -337,13 +278,13 @@ void Scheduling::Apply(const scheduler::Decision& decision) {
   gate.budget_calls = budget.launches == Budget::kAnyNumber ? 0 : budget.launches;
   gate.budget_microseconds = any_work ? 0 : static_cast<uint32_t>(budget.work.count());
   gate.copy_slice_bytes = static_cast<uint32_t>(decision.copy_slice);
-  bool was_closed = gate.closed.exchange(decision.open ? 0 : 1) != 0;
+  const uint32_t closed = decision.calls == 0 ? gates::kClosed : gates::kOneCall;
+  gate.closed = decision.open ? gates::kOpen : closed;
   seat->limited = !decision.open || budget != Budget{};
   SetTimeSlice(*seat);
-  // The core needs a report that a closed gate has drained, even if there was no work.
-  if (!decision.open && !was_closed && ActivityOf(gate) != Activity::kRunning) {
-    Report(decision.device, *seat);
-  }
+  // The core needs a report that a closed gate has drained, even if there was no work, and what
+  // runs of a turn that is over. The last report may be older than what the worker did since.
+  if (!decision.open && decision.calls == 0) Report(decision.device, *seat);
 }
 
 void Scheduling::SetTimeSlice(Seat& seat) {

@@ -60,6 +60,9 @@ class Scheduling {
   // The same for a session that another daemon opened, with the page that its worker obeys.
   void Inherit(const scheduler::SessionInfo& session, std::shared_ptr<gates::GatePage> page);
   void Close(uint64_t session);
+  // Two sessions of one tenant that may wait for each other's kernels: their gates open and close
+  // together from now on.
+  void Join(uint64_t first, uint64_t second);
   // Takes effect at once, for running sessions too.
   void Change(const SchedulingOptions& options);
   // From now on the policy is asked, for running sessions too; null: what is built in alone.
@@ -118,6 +121,7 @@ class Scheduling {
 
   void Enter(const scheduler::SessionInfo& session, const std::shared_ptr<gates::GatePage>& page)
       LONGWIRE_REQUIRES(mutex_);
+  static scheduler::Time Now();
   void Loop();
   std::optional<std::chrono::nanoseconds> Timeout();  // of the wait for events; none: no limit
   void Poll(uint64_t session) LONGWIRE_REQUIRES(mutex_);

@@ -157,6 +157,34 @@ TEST_F(SchedulingTest, AChangedPolicyIsInForceAtOnce) {
   EXPECT_TRUE(Until([&] { return one->device(0).closed != two->device(0).closed; }));
 }
 
+// The second and the third are of one tenant: turns of their own, until they are linked.
+TEST_F(SchedulingTest, LinkedSessionsMoveTogether) {
+  SchedulingOptions fair;
+  fair.policy = "weighted_fair";
+  Scheduling scheduling(fair);
+  auto other = Open(scheduling, 1, "other", PriorityClass::kBestEffort);
+  auto one = Open(scheduling, 2, "job", PriorityClass::kBestEffort);
+  auto two = Open(scheduling, 3, "job", PriorityClass::kBestEffort);
+  for (const auto& page : {other, one, two}) Work(*page, true);
+  auto open = [](const auto& page) { return page->device(0).closed.load() == gates::kOpen; };
+  scheduling.Join(2, 3);
+  for (int turn = 0; turn < 3; ++turn) {
+    // What runs ends when its turn is over; each has more to do.
+    EXPECT_TRUE(Until([&] {
+      for (const auto& page : {other, one, two}) {
+        if (!open(page)) Drain(*page);
+      }
+      return open(one) && open(two) && !open(other);
+    }));
+    EXPECT_TRUE(Until([&] {
+      for (const auto& page : {other, one, two}) {
+        if (!open(page)) Drain(*page);
+      }
+      return open(other) && !open(one) && !open(two);
+    }));
+  }
+}
+
 // Hears as a worker does, in a thread of its own, until it is stopped.
 class Hearing {
  public:

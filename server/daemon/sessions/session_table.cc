@@ -91,7 +91,11 @@ SessionTable::SessionTable(const config::LiveConfig& live)
     : live_(live),
       next_id_(FirstId()),
       awake_cores_(live.Get()->scheduler().awake_cores()),
-      images_(ImageStoreOptionsOf(*live.Get())),
+      images_(ImageStoreOptionsOf(*live.Get()),
+              [this](uint64_t session, const std::string& tenant, const links::Token& token) {
+                const auto other = linked_sessions_.Said(session, tenant, token);
+                if (other) scheduling_->Join(*other, session);
+              }),
       entrance_(live) {
   WardenClient::Events events;
   events.worker_died = [this](const warden::WorkerDied& died) { OnWorkerDied(died); };
@@ -250,6 +254,7 @@ void SessionTable::Abandon(uint64_t session) {
   scheduling_->Close(session);
   placements_.Forget(session);
   host_memory_.Ended(session);
+  linked_sessions_.Ended(session);
   usage_->Forget(session);
 }
 
@@ -290,6 +295,7 @@ std::string SessionTable::ServeWorker(ServerSession& session, const config::Tena
   }
   // A worker whose socket is closed is ending.
   (void)wire::SendMessage(control.get(), message::Pack(LogTermsOf(*live_.Get())));
+  (void)wire::SendMessage(control.get(), message::Pack(links::TellLinks{}));
   // A local one waits for its client's socket (local_socket.cc).
   if (!session.client().local()) Keep(session);
   return images_.Serve(session.id(), tenant.name(), std::move(control));

@@ -16,7 +16,6 @@
 #include "server/admission/entrance.h"
 #include "server/config/live_config.h"
 #include "server/daemon/policies/policies.h"
-#include "server/daemon/sessions/awake_cores.h"
 #include "server/daemon/sessions/farewells.h"
 #include "server/daemon/sessions/identity_figures.h"
 #include "server/daemon/sessions/images.h"
@@ -26,6 +25,8 @@
 #include "server/daemon/sessions/scheduling.h"
 #include "server/daemon/sessions/session.h"
 #include "server/daemon/sessions/warden_client.h"
+#include "server/daemon/sharing/awake_cores.h"
+#include "server/daemon/sharing/linked_sessions.h"
 #include "server/daemon/usage/usage_log.h"
 #include "server/gates/host_memory_table.h"
 
@@ -192,6 +193,7 @@ class SessionTable {
   std::atomic<uint64_t> lendable_{0};  // of all devices, as the warden said last; 0: not yet
   Check check_;
   Gone gone_;  // none: there is no pool
+  LinkedSessions linked_sessions_;
   Images images_;
   admission::Entrance entrance_;
 

@@ -190,7 +190,10 @@ bool SessionTable::TakeOver(TakenSession taken) {
   }
   placements_.Inherit(id, std::move(devices), session->client().claimed_bytes);
   wire::Descriptor control = session->ControlSocket();
-  if (control.valid()) wire::SendMessage(control.get(), message::Pack(images::Forgotten{}));
+  if (control.valid()) {
+    wire::SendMessage(control.get(), message::Pack(images::Forgotten{}));
+    wire::SendMessage(control.get(), message::Pack(links::TellLinks{}));
+  }
   std::string problem = images_.Serve(id, record.tenant, std::move(control));
   if (!problem.empty()) {
     Log(LogLevel::kError, session->subject(), problem);

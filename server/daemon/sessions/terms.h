@@ -3,9 +3,9 @@
 
 #include "scheduler/types.h"
 #include "server/config/config.h"
-#include "server/daemon/sessions/awake_cores.h"
 #include "server/daemon/sessions/scheduling.h"
 #include "server/daemon/sessions/warden_client.h"
+#include "server/daemon/sharing/awake_cores.h"
 #include "server/gates/host_memory_table.h"
 #include "server/images/image_store.h"
 

@@ -65,7 +65,8 @@ bool Gates::MayIssue(const Stream& stream, const QueuedCall& head) {
   auto index = static_cast<uint32_t>(stream.context->device);
   gates::DeviceGate& gate = page_->device(index);
   Device& device = devices_[index];
-  bool closed = gate.closed.load() != 0;
+  const uint32_t state = gate.closed.load();
+  bool closed = state != gates::kOpen && state != gates::kOneCall;
   bool unbounded = gate.budget_calls.load() == 0 && gate.budget_microseconds.load() == 0;
   // A kernel may wait for a call that the budget holds back: then one more goes.
   bool may = (!closed && (unbounded || WithinBudget(device, gate))) || !IsWork(head) ||
@@ -94,6 +95,26 @@ void Gates::Issued(int32_t device, int64_t calls) {
   int64_t queued = state.queued.load(std::memory_order_relaxed);
   state.queued.store(queued - calls, std::memory_order_release);
   if (before == 0) Update(device);
+}
+
+bool Gates::Enters(int32_t device) {
+  Issued(device, 1);  // first: one of the two sees the other
+  if (page_ == nullptr) return true;
+  std::atomic<uint32_t>& closed = page_->device(static_cast<uint32_t>(device)).closed;
+  uint32_t seen = closed.load();
+  if (seen == gates::kOpen) return true;
+  if (seen == gates::kOneCall && closed.compare_exchange_strong(seen, gates::kCallTaken))
+    return true;
+  NotIssued(device, 1);
+  return false;
+}
+
+void Gates::Leaves(int32_t device) {
+  NotIssued(device, 1);
+  if (page_ == nullptr) return;
+  uint32_t taken = gates::kCallTaken;  // unless the daemon has closed it since
+  page_->device(static_cast<uint32_t>(device))
+      .closed.compare_exchange_strong(taken, gates::kOneCall);
 }
 
 void Gates::NotIssued(int32_t device, int64_t calls) {

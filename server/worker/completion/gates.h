@@ -54,6 +54,12 @@ class Gates {
   bool MayIssue(const Stream& stream, const QueuedCall& head);
   void Queued(int32_t device, int64_t calls);  // negative: left the queue without being issued
   void Issued(int32_t device, int64_t calls);  // they leave the queue
+  // Issued for a kernel or graph that is about to go to the driver. False, and nothing is counted,
+  // if the gate closed since MayIssue: whoever closed it and found nothing running gives the device
+  // to others, beside whom what waits for another device's kernels would never end.
+  bool Enters(int32_t device);
+  // It was not given to the driver, and comes again.
+  void Leaves(int32_t device);
   // Undoes Issued: the calls are back at the queue's head.
   void NotIssued(int32_t device, int64_t calls);
 

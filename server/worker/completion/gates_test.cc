@@ -89,6 +89,56 @@ TEST(Gates, WhatIsQueuedWhileTheLastCallEndsIsSeen) {
   EXPECT_EQ(unseen, 0) << "of " << kTimes;
 }
 
+// The daemon closes a gate and looks whether anything runs, the worker says that something will run
+// and looks at the gate: one of them sees the other.
+TEST(Gates, NothingEntersUnseenWhileTheGateCloses) {
+  constexpr int kTimes = 20'000;
+  auto page = gates::GatePage::Create(1);
+  Gates gates(1);
+  gates.Obey(page, [] {});
+  gates::DeviceGate& gate = page->device(0);
+  std::atomic<int> round{0}, looked{0};
+  std::atomic<bool> found_running{false};
+  std::thread daemon([&] {
+    for (int i = 1; i <= kTimes; ++i) {
+      while (round.load() != i) std::this_thread::yield();
+      gate.closed.exchange(1);
+      found_running = gate.running_since.load() != 0;
+      looked = i;
+    }
+  });
+  int unseen = 0;
+  for (int i = 1; i <= kTimes; ++i) {
+    gate.closed = 0;
+    gates.Queued(0, 1);
+    round = i;
+    const bool entered = gates.Enters(0);
+    while (looked.load() != i) std::this_thread::yield();
+    unseen += entered && !found_running.load() ? 1 : 0;
+    if (entered) {
+      gates.Finished(0, 1);
+    } else {
+      gates.Queued(0, -1);
+    }
+  }
+  daemon.join();
+  EXPECT_EQ(unseen, 0) << "of " << kTimes;
+}
+
+TEST(Gates, AGateForOneCallClosesBehindIt) {
+  GatedSession gated;
+  gated.gate.closed = gates::kOneCall;
+  gated.session.driver.StopStream(1);
+  gated.session.Launch(kOne, 1);
+  gated.session.Launch(kOne, 2);
+  gated.session.Until([&] { return gated.gate.held != 0; }, "the second launch to be held");
+  EXPECT_TRUE(gated.Issued("launch s1 1"));
+  EXPECT_EQ(gated.gate.closed, gates::kCallTaken);
+  gated.session.driver.RunStream(1);
+  gated.session.Until([&] { return gated.gate.running_since == 0; }, "the first launch's end");
+  EXPECT_FALSE(gated.Issued("launch s1 2"));
+}
+
 TEST(Gates, WhatIsNoWorkPassesAClosedGate) {
   GatedSession gated;
   gated.Close();

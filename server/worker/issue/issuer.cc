@@ -293,17 +293,29 @@ bool Issuer::Issue(const std::shared_ptr<Stream>& stream, QueuedCall& head) {
     if (uses_.spans.on()) uses_.spans.Issued(*stream, head);
     return true;
   }
+  // Only these can wait for other work; the rest ends by itself.
+  const bool waits = head.call == CallId::lwLaunch || head.call == CallId::lwGraphLaunch;
+  const bool enters = waits && !capturing;
+  if (enters && !uses_.gates.Enters(stream->context->device)) return false;
+  if (!Give(stream, head)) {
+    if (enters) uses_.gates.Leaves(stream->context->device);
+    return false;
+  }
+  enters ? CountInStream(*stream, head) : CountIssued(*stream, head);
+  return true;
+}
+
+// To the driver. False: not yet.
+bool Issuer::Give(const std::shared_ptr<Stream>& stream, QueuedCall& head) {
   const bool measures = uses_.spans.on();
   const bool samples = uses_.samples.IsChosen(head.position);
   if (measures) uses_.spans.Starts(*stream, head);
   if (samples) uses_.samples.Starts(*stream);
   const bool issued = uses_.executor.Execute(head, stream) != kNotYet;
   if (samples) FinishSample(*stream, issued);
-  if (!issued) return false;
-  if (head.call == CallId::lwLaunch) uses_.samples.Count(1);
-  if (measures) uses_.spans.Issued(*stream, head);
-  CountIssued(*stream, head);
-  return true;
+  if (issued && head.call == CallId::lwLaunch) uses_.samples.Count(1);
+  if (issued && measures) uses_.spans.Issued(*stream, head);
+  return issued;
 }
 
 void Issuer::FinishSample(Stream& stream, bool issued) {
@@ -321,9 +333,13 @@ void Issuer::CountUnmarked(Stream& stream, uint64_t first, uint64_t last, size_t
   stream.unfinished += static_cast<uint32_t>(calls);
 }
 
-void Issuer::CountIssued(Stream& stream, const QueuedCall& head) {
+void Issuer::CountInStream(Stream& stream, const QueuedCall& head) {
   CountUnmarked(stream, head.position, head.position, 1);
   stream.in_a_row = head.call == CallId::lwLaunch ? stream.in_a_row + 1 : 0;
+}
+
+void Issuer::CountIssued(Stream& stream, const QueuedCall& head) {
+  CountInStream(stream, head);
   uses_.gates.Issued(stream.context->device, 1);
 }
 

@@ -117,6 +117,8 @@ class Issuer {
   void MarkIfDue(const std::shared_ptr<Stream>& stream);
   // Counts issued calls, from position `first` to `last`, that no marker follows yet.
   void CountUnmarked(Stream& stream, uint64_t first, uint64_t last, size_t calls);
+  bool Give(const std::shared_ptr<Stream>& stream, QueuedCall& head);
+  void CountInStream(Stream& stream, const QueuedCall& head);
   void CountIssued(Stream& stream, const QueuedCall& head);
   void FinishSample(Stream& stream, bool issued);
   void Drop(const std::shared_ptr<Stream>& stream, QueuedCall& head, CUresult why);

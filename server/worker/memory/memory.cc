@@ -98,7 +98,11 @@ CUresult Memory::Share(const std::vector<uint64_t>& chunks, SharedToken* token) 
   if (ids.empty() || ids.size() > keeper::kMaxChunksPerLease) return CUDA_ERROR_INVALID_VALUE;
   std::string sentence;
   int code = devices_[static_cast<size_t>(device)].keeper->Share(ids, token, &sentence);
-  if (code != 0) LogLine("memory is not shared: %s", sentence.c_str());
+  if (code != 0) {
+    LogLine("memory is not shared: %s", sentence.c_str());
+  } else if (links_ != nullptr) {
+    links_->Add(*token);
+  }
   return static_cast<CUresult>(code);
 }
 
@@ -110,7 +114,9 @@ CUresult Memory::Borrow(const SharedToken& token, int32_t* device,
     *device = static_cast<int32_t>(i);
     std::vector<KeeperClient::Chunk> granted;
     result = static_cast<CUresult>(devices_[i].keeper->Borrow(token, &granted, &sentence));
-    if (result == CUDA_SUCCESS) return Add(*device, granted, borrowed);
+    if (result != CUDA_SUCCESS) continue;
+    if (links_ != nullptr) links_->Add(token);
+    return Add(*device, granted, borrowed);
   }
   LogLine("shared memory was not borrowed: %s", sentence.c_str());
   return result;

@@ -10,6 +10,7 @@
 
 #include "base/lock_ranks.h"
 #include "base/mutex.h"
+#include "server/worker/completion/links.h"
 #include "server/worker/memory/carried_memory.h"
 #include "server/worker/memory/keeper_client.h"
 #include "server/worker/support/driver.h"
@@ -28,8 +29,9 @@ struct Device {
 
 class Memory {
  public:
-  Memory(const DriverTable& driver, std::vector<Device>& devices)
-      : driver_(driver), devices_(devices) {}
+  // `links`, if any, gets the tokens by which memory is shared.
+  Memory(const DriverTable& driver, std::vector<Device>& devices, Links* links = nullptr)
+      : driver_(driver), devices_(devices), links_(links) {}
 
   // Waits for the keeper. Adds the chunks' ids and sizes. `spare`: not needed now.
   CUresult Lease(int32_t device, const std::vector<uint64_t>& bytes, bool spare,
@@ -134,6 +136,7 @@ class Memory {
   std::map<uint64_t, Chunk> chunks_ LONGWIRE_GUARDED_BY(mutex_);
   uint64_t next_chunk_ LONGWIRE_GUARDED_BY(mutex_) = 1;
   std::atomic<size_t> away_{0};
+  Links* links_;
   std::atomic<size_t> lent_{0};  // chunks that the driver has not imported
   std::map<uint64_t, Mapping> mappings_ LONGWIRE_GUARDED_BY(mutex_);  // by address
 };

@@ -196,6 +196,7 @@ void HearDaemon(worker::WorkerSession& session, worker::MoveOut& move_out, wire:
   if (message::KindOf(message.bytes) == moving::MoveOut::kKind) {
     return TryToMove(move_out, std::move(message));
   }
+  if (message::KindOf(message.bytes) == links::TellLinks::kKind) return session.links().Tell();
   message::LogTerms log;
   gates::HostMemoryTerms terms;
   rules::RuleList rules;

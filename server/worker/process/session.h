@@ -107,6 +107,7 @@ class WorkerSession {
   StreamStaging& staging() { return stream_staging_; }
   Timelines& timelines() { return timelines_; }
   Events& events() { return events_; }
+  Links& links() { return links_; }
   Memory& memory() { return memory_; }
   Mirrors& mirrors() { return mirrors_; }
   Charges& charges() { return charges_; }
@@ -171,6 +172,7 @@ class WorkerSession {
   Staging staging_;
   Timelines timelines_;
   Events events_;
+  Links links_;
   Memory memory_;
   Charges charges_;
   Mirrors mirrors_;

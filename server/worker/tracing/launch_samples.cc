@@ -3,8 +3,13 @@
 #include <algorithm>
 
 #include "server/worker/completion/gates.h"
+#include "wire/switches.h"
 
 namespace longwire::worker {
+
+uint64_t LaunchSamples::First() {
+  return wire::IsSwitchedOff("launch-samples") ? kNone : kEvery - 1;
+}
 
 void LaunchSamples::Starts(Stream& stream) { place_ = spans_.Mark(stream); }
 

@@ -39,11 +39,12 @@ class LaunchSamples {
 
  private:
   static constexpr uint64_t kNone = UINT64_MAX;
+  static uint64_t First();  // kNone: no launch is measured
 
   Spans& spans_;
   Gates& gates_;
   uint64_t count_ = 0;
-  uint64_t next_ = kEvery - 1;
+  uint64_t next_ = First();
   uint64_t position_ = kNone;  // of the launch that is chosen
   uint64_t read_ = 0;          // when it was read
   Spans::Place place_;         // before it

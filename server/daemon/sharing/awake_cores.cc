@@ -1,4 +1,4 @@
-#include "server/daemon/sessions/awake_cores.h"
+#include "server/daemon/sharing/awake_cores.h"
 
 #include <algorithm>
 #include <optional>

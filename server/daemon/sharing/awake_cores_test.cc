@@ -1,5 +1,5 @@
 // Who stays awake, between the sessions' pages: the tests play the workers.
-#include "server/daemon/sessions/awake_cores.h"
+#include "server/daemon/sharing/awake_cores.h"
 
 #include <gtest/gtest.h>
 

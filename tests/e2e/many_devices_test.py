@@ -1,6 +1,7 @@
-"""A server with eight devices, pretended ones: programs that need all of them at once take turns
-and never stand still; what one loses, the others keep; nothing of the server grows faster than the
-number of its devices."""
+"""A server with many devices, eight pretended ones or those of a host (tests/gpu/devices.py):
+programs that need all of them at once take turns and never stand still; what one loses, the others
+keep; idle memory leaves every device; nothing of the server grows faster than the number of its
+devices."""
 import os
 import pathlib
 import signal
@@ -9,27 +10,42 @@ import sys
 import unittest
 
 import server
+import swap_test
 import tenants
 
-DEVICES = 8
 LONG = "--long" in sys.argv
-TURNS = 1000 if LONG else 20
+MIB = 1 << 20
 
 
-class EightDevicesCase(unittest.TestCase):
+class Host:
+    """The devices that are there: tests on real ones say so."""
+    driver = "software"
+    devices = 8
+    turns = 1000 if LONG else 20
+    memory = 512 * MIB  # of each device; others hold the rest
+    swap = "512MiB"     # of host memory
+    ranks = 2  # processes of a job
+
+
+class ManyDevicesCase(unittest.TestCase):
     policy = "weighted_fair"
-    blocks = {"one": {"weight": 1, "devices": DEVICES}, "other": {"weight": 3, "devices": DEVICES},
-              "serving": {"priority": "latency_critical", "devices": DEVICES},
-              "operator": {"admin": True}}
 
     @classmethod
     def setUpClass(cls):
+        every = {"devices": Host.devices}
+        blocks = {"one": {"weight": 1, **every}, "other": {"weight": 3, **every},
+                  "serving": {"priority": "latency_critical", **every},
+                  "operator": {"admin": True}}
         cls.longwire = cls.enterClassContext(tenants.TenantServer(
-            cls.blocks, {"scheduler": {"policy": cls.policy, "turn": "5ms"},
-                         "software_device": {"count": DEVICES, "memory": "512MiB"}},
-            software_devices=DEVICES, software_memory=512 << 20, warm_workers=0))
+            blocks, {"scheduler": {"policy": cls.policy, "turn": "5ms",
+                                   "longest_wait": "10ms"}, "placement": "spread",
+                     "memory": {"swap_host_memory": Host.swap},
+                     "software_device": {"count": Host.devices, "memory": "512MiB"}},
+            driver=Host.driver, software_devices=Host.devices, software_memory=512 * MIB,
+            warm_workers=0))
 
-    def start(self, tenant, *arguments, devices=DEVICES, program="all_devices.static"):
+    def start(self, tenant, *arguments, devices=None, program="all_devices.static"):
+        devices = devices or Host.devices
         process = subprocess.Popen(
             self.longwire.command(self.longwire.program(program), *map(str, arguments)),
             env=self.longwire.environment_of(tenant, LONGWIRE_DEVICES=devices),
@@ -43,31 +59,46 @@ class EightDevicesCase(unittest.TestCase):
         """Its kernels met, and each ran once: they are counted on the devices."""
         out, err = process.communicate(timeout=60)
         self.assertEqual((0, ""), (process.returncode, err), out)
-        self.assertIn("PASS all_devices", out)
+        self.assertIn("PASS ", out)
         self.assertRegex(out, r"ROUNDS \d+\n")
 
     def status(self):
         return self.longwire.status_as("operator")
 
     def meet(self, *programs):
-        """They go on until there were enough turns, which end if they stand still."""
-        def turns():
-            return self.status()["scheduler"]["turns"]
-        before = turns()
-        server.wait_for(lambda: turns() - before >= TURNS, 900 if LONG else 30, "turns")
+        """They go on until there were enough turns, which end if they stand still. A turn that ends
+        between kernels that wait for each other is no turn that does not drain."""
+        def counters():
+            scheduler = self.status()["scheduler"]
+            return scheduler["turns"], scheduler["overruns"]
+        turns, overruns = counters()
+        server.wait_for(lambda: counters()[0] - turns >= Host.turns, 900 if LONG else 30, "turns")
+        after, more_overruns = counters()
+        self.assertLessEqual(more_overruns - overruns, (after - turns) // 2)
         for program in programs:
             self.expect_end(program)
 
 
-class FairTest(EightDevicesCase):
+class FairTest(ManyDevicesCase):
     def test_two_over_all_devices(self):
         self.meet(self.start("one"), self.start("other"))
 
-    def test_two_of_four_beside_one_of_eight(self):
-        self.meet(self.start("one", devices=4), self.start("one", devices=4), self.start("other"))
+    def test_two_of_half_of_them_beside_one_of_all(self):
+        half = Host.devices // 2
+        self.meet(self.start("one", devices=half), self.start("one", devices=half),
+                  self.start("other"))
 
 
-class StrictTest(EightDevicesCase):
+class RanksTest(ManyDevicesCase):
+    def test_two_jobs_of_a_process_for_each_device(self):
+        """Processes that share memory take their turns together."""
+        jobs = [self.start(tenant, Host.ranks, program="meeting_ranks.static")
+                for tenant in ("one", "other")]
+        self.assertEqual(2 * Host.ranks, len(self.status()["sessions"]))
+        self.meet(*jobs)
+
+
+class StrictTest(ManyDevicesCase):
     policy = "strict_priority"
 
     def test_two_over_all_devices_beside_one_that_may_not_wait(self):
@@ -75,10 +106,11 @@ class StrictTest(EightDevicesCase):
         self.meet(self.start("one"), self.start("other"))
 
 
-class LossesTest(EightDevicesCase):
+class LossesTest(ManyDevicesCase):
     def test_a_worker_that_is_killed_and_a_fault_take_nobody_along(self):
         wide, narrow = self.start("one"), self.start("other", devices=1)
-        victim, faulty = self.start("other", devices=4), self.start("other", 3, devices=2)
+        victim, faulty = self.start("other", devices=Host.devices // 2), \
+            self.start("other", 3, devices=2)
         sessions = {one["client_pid"]: one for one in self.status()["sessions"]}
         os.kill(sessions[victim.pid]["worker_pid"], signal.SIGKILL)
         for program, code in ((victim, "719"), (faulty, "700")):
@@ -97,23 +129,58 @@ class LossesTest(EightDevicesCase):
                                  "--server", self.longwire.address],
                                 self.longwire.environment_of("operator"))
             self.assertEqual(0, result.code, result.err)
-        for device in range(DEVICES - 1):
+        for device in range(Host.devices - 1):
             admin("cordon", str(device))
         program = self.start("one", devices=1)
         [session] = self.status()["sessions"]
-        self.assertEqual([DEVICES - 1], [seat["device"] for seat in session["seats"]])
+        self.assertEqual([Host.devices - 1], [seat["device"] for seat in session["seats"]])
         refused = self.longwire.run_as("other", self.longwire.program("all_devices.static"),
                                        LONGWIRE_DEVICES=2)
+        cordoned = ", ".join(map(str, range(Host.devices - 1)))
         self.assertIn("the server has 1. Ask for no more than that. The server's administrator "
-                      "lets no new sessions onto device 0, 1, 2, 3, 4, 5, 6.\n", refused.err)
+                      f"lets no new sessions onto device {cordoned}.\n", refused.err)
         admin("drain")
         refused = self.longwire.run_as("other", self.longwire.program("all_devices.static"))
         self.assertIn("its administrator lets it run empty", refused.err)
         self.expect_end(program)
         admin("drain", "--off")
-        for device in range(DEVICES - 1):
+        for device in range(Host.devices - 1):
             admin("cordon", str(device), "--off")
         self.expect_end(self.start("other"))
+
+
+PIECES = 6  # of each program's memory
+
+
+class SwapTest(ManyDevicesCase):
+    def enter(self, tenant, memory):
+        player = swap_test.Player(self.longwire, tenant, memory, memory // PIECES,
+                                  LONGWIRE_DEVICES=1)
+        self.addCleanup(player.end)
+        self.assertEqual("READY", player.hear(), self.longwire.log_tail())
+        return player
+
+    def test_idle_memory_leaves_every_device(self):
+        """Two programs on each device, with more memory together than it has."""
+        server.wait_for(lambda: all(device.get("swap_host_memory", 0) > 0
+                                    for device in self.status()["devices"]), 20,
+                        "the host's memory")
+        free = min(Host.memory, *(device["lendable"] for device in self.status()["devices"]))
+        each = PIECES * (int(free * 0.58) // (PIECES * MIB) * MIB)
+        players = [self.enter("one", each) for _ in range(2 * Host.devices)]
+        seats = [session["seats"][0]["device"] for session in self.status()["sessions"]]
+        self.assertEqual(sorted(2 * list(range(Host.devices))), sorted(seats))
+        for number in (1, 2):
+            for player in players:
+                player.begin("turn")
+            for player in players:
+                self.assertEqual(f"turn {number} of {each // MIB} nodes", player.hear(),
+                                 self.longwire.log_tail())
+        for device in self.status()["devices"]:
+            self.assertGreater(device["swapped_out"], 0, device)
+        for player in players:
+            self.assertEqual(f"checked {each} bytes", player.tell("check"))
+            self.assertIn("PASS take_turns", player.end()[0])
 
 
 class GrowthTest(unittest.TestCase):
