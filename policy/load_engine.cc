@@ -12,10 +12,16 @@ namespace {
 
 constexpr char kFile[] = "../lib/longwire/liblongwire-policy.so";
 
-std::string EngineFile() {
+// Empty with a sentence.
+std::string EngineFile(std::string* sentence) {
   std::error_code error;
   const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
-  return (program.parent_path() / kFile).lexically_normal();
+  if (!error) return (program.parent_path() / kFile).lexically_normal();
+  *sentence =
+      "the engine of policies is looked for beside the running program, but /proc/self/exe "
+      "cannot be read (" +
+      error.message() + "): mount /proc";
+  return "";
 }
 
 Engine* Load(const std::string& file, std::string* sentence) {
@@ -43,7 +49,9 @@ Engine* LoadEngine(std::string* sentence, const std::string& file) {
   static base::Mutex mutex(base::ranks::kPolicyEngine);
   static Engine* engine = nullptr;
   base::MutexLock lock(mutex);
-  if (engine == nullptr) engine = Load(file.empty() ? EngineFile() : file, sentence);
+  if (engine != nullptr) return engine;
+  const std::string path = file.empty() ? EngineFile(sentence) : file;
+  if (!path.empty()) engine = Load(path, sentence);
   return engine;
 }
 

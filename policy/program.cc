@@ -1,9 +1,5 @@
 #include "policy/program.h"
 
-#include <time.h>
-#include <x86intrin.h>
-
-#include <chrono>
 #include <utility>
 
 #include "wire/guards.h"
@@ -11,13 +7,6 @@
 namespace longwire::policy {
 
 namespace {
-
-// A policy ends after this number of slow runs in a row, of which all but the first are measured in
-// time of the processor: a thread that was interrupted is not a slow policy.
-constexpr uint32_t kSlowRuns = 3;
-// One run of this many is measured, and each while there is suspicion: reading the clock takes
-// longer than most hooks, and no hook runs for ever, since it has no loops.
-constexpr uint64_t kMeasuredRuns = 8;
 
 // The maps of the policy that runs on this thread, for its helpers.
 thread_local Maps* current = nullptr;
@@ -40,25 +29,6 @@ uint64_t MapAdd(uint64_t map, uint64_t key, uint64_t value, uint64_t, uint64_t) 
 constexpr HelperShape kHelpers[] = {
     {"lw_map_get", MapGet, 2}, {"lw_map_set", MapSet, 3}, {"lw_map_add", MapAdd, 3}};
 
-// How many ticks of the processor's counter a nanosecond has; measured once, in 200 us.
-double TicksPerNanosecond() {
-  static const double ticks = [] {
-    const auto begin = std::chrono::steady_clock::now();
-    const uint64_t first = __rdtsc();
-    auto now = begin;
-    while (now - begin < std::chrono::microseconds(200)) now = std::chrono::steady_clock::now();
-    return static_cast<double>(__rdtsc() - first) /
-           static_cast<double>(std::chrono::nanoseconds(now - begin).count());
-  }();
-  return ticks;
-}
-
-uint64_t ProcessorTime() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(time.tv_nsec);
-}
-
 }  // namespace
 
 std::shared_ptr<Program> Program::Load(const std::string& name, std::span<const std::byte> object,
@@ -70,13 +40,13 @@ std::shared_ptr<Program> Program::Load(const std::string& name, std::span<const 
     size_t hook = 0;
     while (hook < kHookCount && kHooks[hook].name != code.hook) ++hook;
     if (hook == kHookCount) {
-      *sentence = code.function + ": there is no hook '" + code.hook +
+      *sentence = code.Place(0) + ": there is no hook '" + code.hook +
                   "'; longwire/policy.h has those that there are";
       return nullptr;
     }
     Code& place = program->codes_[hook];
     if (place.compiled != nullptr) {
-      *sentence = code.function + ": the policy has the hook '" + code.hook + "' twice";
+      *sentence = code.Place(0) + ": the policy has the hook '" + code.hook + "' twice";
       return nullptr;
     }
     place.compiled = engine.Compile(code, kHooks[hook].context_bytes, kHelpers, sentence);
@@ -84,7 +54,6 @@ std::shared_ptr<Program> Program::Load(const std::string& name, std::span<const 
     place.function = place.compiled->function();
     place.name = code.function;
   }
-  TicksPerNanosecond();
   return program;
 }
 
@@ -93,34 +62,41 @@ uint64_t Program::Run(Hook hook, void* context) {
   const uint64_t run = runs_.load(std::memory_order_relaxed);
   runs_.store(run + 1, std::memory_order_relaxed);  // a run that two threads count at once is one
   Maps* outer = std::exchange(current, &maps_);
-  const bool measured = run % kMeasuredRuns == 0 || suspicion_.load(std::memory_order_relaxed) != 0;
-  const uint64_t result = measured ? Measure(hook, context) : Call(code, context);
+  uint64_t result = LW_NO_OPINION;
+  if (watch_.suspects()) {
+    result = RunSuspected(code, context);
+  } else {
+    const uint64_t begin = Watch::Counter();
+    result = Call(code, context);
+    const uint64_t end = Watch::Counter();
+    if (end - begin > longest_.load(std::memory_order_relaxed)) longest_ = end - begin;
+    if (end - begin > watch_.limit()) watch_.Suspect(run, end);
+  }
   current = outer;
   return result;
 }
 
-uint64_t Program::Measure(Hook hook, void* context) {
-  const bool suspected = suspicion_.load() != 0;
-  const uint64_t processor = suspected ? ProcessorTime() : 0;
-  const uint64_t begin = __rdtsc();
-  const uint64_t result = Call(codes_[static_cast<size_t>(hook)], context);
-  const auto ticks = static_cast<double>(__rdtsc() - begin);
-  const uint64_t passed =
-      suspected ? ProcessorTime() - processor : static_cast<uint64_t>(ticks / TicksPerNanosecond());
-  if (passed > longest_.load()) longest_.store(passed);
-  if (suspected || passed > kLongestRun) Judge(hook, passed);
-  return ended() ? LW_NO_OPINION : result;
-}
-
-void Program::Judge(Hook hook, uint64_t nanoseconds) {
-  if (nanoseconds <= kLongestRun) return suspicion_.store(0);
-  if (suspicion_.fetch_add(1) + 1 < kSlowRuns || wire::GuardIsOff("policy_time")) return;
-  End("its function " + codes_[static_cast<size_t>(hook)].name + " takes " +
-      std::to_string(nanoseconds / 1000) + " us; a hook has 10 us: make it do less");
+uint64_t Program::RunSuspected(const Code& code, void* context) {
+  const uint64_t begin = Watch::ProcessorTime();
+  const uint64_t result = Call(code, context);
+  const uint64_t passed = Watch::ProcessorTime() - begin;
+  const auto ticks = static_cast<uint64_t>(static_cast<double>(passed) * TicksPerNanosecond());
+  if (ticks > longest_) longest_ = ticks;
+  if (!watch_.IsTooMuch(passed, runs(), Watch::Counter()) || wire::GuardIsOff("policy_time")) {
+    return result;
+  }
+  End("its function " + code.name + " takes " + std::to_string(passed / 1000) +
+      " us, and was slow before; a hook has 10 us: make it do less");
+  return LW_NO_OPINION;
 }
 
 void Program::Refuse(Hook hook, const std::string& why) {
+  if (wire::GuardIsOff("policy_answer")) return;
   End("its function " + codes_[static_cast<size_t>(hook)].name + " answered nonsense: " + why);
+}
+
+uint64_t Program::longest() const {
+  return static_cast<uint64_t>(static_cast<double>(longest_.load()) / TicksPerNanosecond());
 }
 
 void Program::End(const std::string& why) {

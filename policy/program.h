@@ -1,5 +1,5 @@
-// A loaded policy: its compiled hooks and its maps, under watch. A hook that takes longer than
-// kLongestRun, or whose answer is refused, ends the policy: from then on no hook of it runs.
+// A loaded policy: its compiled hooks and its maps, under watch. A hook that is slow too often
+// (watch.h), or whose answer is refused, ends the policy: from then on no hook of it runs.
 // Thread-safe.
 #pragma once
 
@@ -17,10 +17,9 @@
 #include "policy/engine.h"
 #include "policy/hooks.h"
 #include "policy/maps.h"
+#include "policy/watch.h"
 
 namespace longwire::policy {
-
-inline constexpr uint64_t kLongestRun = 10'000;  // ns
 
 class Program {
  public:
@@ -49,7 +48,7 @@ class Program {
   bool is_compiled() const;  // to machine code; else interpreted
   std::vector<std::string> Hooks() const;
   uint64_t runs() const { return runs_.load(std::memory_order_relaxed); }
-  uint64_t longest() const { return longest_.load(std::memory_order_relaxed); }  // ns, as it passed
+  uint64_t longest() const;  // ns, as it passed
 
  private:
   struct Code {
@@ -64,15 +63,14 @@ class Program {
   static uint64_t Call(const Code& code, void* context) {
     return code.function != nullptr ? code.function(context) : code.compiled->Run(context);
   }
-  uint64_t Measure(Hook hook, void* context);
-  void Judge(Hook hook, uint64_t nanoseconds);
+  uint64_t RunSuspected(const Code& code, void* context);
   void End(const std::string& why);
 
   const std::string name_;
   Maps maps_;
   std::array<Code, kHookCount> codes_;
-  std::atomic<uint64_t> runs_{0}, longest_{0};
-  std::atomic<uint32_t> suspicion_{0};  // slow runs, one after the other
+  std::atomic<uint64_t> runs_{0}, longest_{0};  // longest_: ticks
+  Watch watch_;
   std::atomic<bool> ended_{false};
   mutable base::Mutex mutex_{base::ranks::kPolicyProgram};
   std::string why_ended_ LONGWIRE_GUARDED_BY(mutex_);
