@@ -38,7 +38,10 @@ class ArrayMap final : public Map {
   std::vector<std::atomic<uint64_t>> values_;
 };
 
-// Open addressing. A key stays once it is there; half of the slots stay empty.
+// Open addressing. A key stays once it is there; half of the slots stay empty. Who chooses keys
+// that collide gets no room for more of them than a hook may look through.
+constexpr size_t kMaxProbes = 128;
+
 class HashMap final : public Map {
  public:
   explicit HashMap(uint32_t entries)
@@ -46,9 +49,9 @@ class HashMap final : public Map {
 
   std::optional<uint64_t> Get(uint64_t key) const override {
     base::MutexLock lock(mutex_);
-    const Slot& slot = slots_[Place(key)];
-    if (!slot.used) return std::nullopt;
-    return slot.value;
+    const Slot* slot = Find(key);
+    if (slot == nullptr || !slot->used) return std::nullopt;
+    return slot->value;
   }
   bool Set(uint64_t key, uint64_t value) override {
     base::MutexLock lock(mutex_);
@@ -64,9 +67,11 @@ class HashMap final : public Map {
   }
   std::vector<std::pair<uint64_t, uint64_t>> Entries() const override {
     std::vector<std::pair<uint64_t, uint64_t>> entries;
-    base::MutexLock lock(mutex_);
-    for (const Slot& slot : slots_) {
-      if (slot.used && slot.value != 0) entries.emplace_back(slot.key, slot.value);
+    {
+      base::MutexLock lock(mutex_);
+      for (const Slot& slot : slots_) {
+        if (slot.used && slot.value != 0) entries.emplace_back(slot.key, slot.value);
+      }
     }
     std::sort(entries.begin(), entries.end());
     return entries;
@@ -79,22 +84,23 @@ class HashMap final : public Map {
     bool used = false;
   };
 
-  // Where the key is, or would be.
-  size_t Place(uint64_t key) const LONGWIRE_REQUIRES(mutex_) {
+  // Where the key is, or would be; null: it has no room.
+  const Slot* Find(uint64_t key) const LONGWIRE_REQUIRES(mutex_) {
     // Fibonacci hashing: the upper bits of the product depend on all of the key.
-    size_t at = (key * 0x9e3779b97f4a7c15) >> 32;
-    for (at &= slots_.size() - 1; slots_[at].used && slots_[at].key != key;) {
-      at = (at + 1) & (slots_.size() - 1);
+    const size_t home = (key * 0x9e3779b97f4a7c15) >> 32;
+    for (size_t probe = 0; probe < kMaxProbes; ++probe) {
+      const Slot& slot = slots_[(home + probe) & (slots_.size() - 1)];
+      if (!slot.used || slot.key == key) return &slot;
     }
-    return at;
+    return nullptr;
   }
   Slot* Take(uint64_t key) LONGWIRE_REQUIRES(mutex_) {
-    Slot& slot = slots_[Place(key)];
-    if (slot.used) return &slot;
+    auto* slot = const_cast<Slot*>(Find(key));
+    if (slot == nullptr || slot->used) return slot;
     if (count_ == most_) return nullptr;
     ++count_;
-    slot = {key, 0, true};
-    return &slot;
+    *slot = {key, 0, true};
+    return slot;
   }
 
   const uint32_t most_;

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "policy/elf.h"
+#include "policy/flow.h"
 #include "policy/include/longwire/policy.h"
 #include "policy/lines.h"
 
@@ -13,11 +14,6 @@ namespace {
 
 constexpr char kHookPrefix[] = "hook/";
 constexpr char kMapSection[] = "maps";
-constexpr uint8_t kCall = 0x85;          // BPF_JMP | BPF_CALL
-constexpr uint8_t kLoadWide = 0x18;      // BPF_LD | BPF_IMM | BPF_DW: two instructions
-constexpr uint8_t kJump = 0x05;          // the class of 64-bit jumps
-constexpr uint8_t kJump32 = 0x06;        // of 32-bit ones, which -mcpu=v2 does not have
-constexpr uint8_t kPseudoCall = 1;       // in the source register: a function of the object
 constexpr uint32_t kMapReference = 1;    // R_BPF_64_64
 constexpr uint32_t kCallReference = 10;  // R_BPF_64_32
 
@@ -113,32 +109,6 @@ bool ReadReferences(const ElfFile& elf, size_t section,
   return true;
 }
 
-// What the engine behind does not look at.
-bool CheckInstructions(const HookCode& code, std::string* sentence) {
-  for (uint32_t i = 0; i < code.instructions.size(); ++i) {
-    const Instruction& instruction = code.instructions[i];
-    const uint8_t kind = instruction.code & 0x07;
-    if (instruction.code == kCall && !code.helpers.contains(i)) {
-      *sentence = code.Place(i) + ": it calls a function by number: declare it as " +
-                  "longwire/policy.h does" +
-                  ((instruction.registers >> 4) == kPseudoCall
-                       ? ", and make functions of the policy static inline"
-                       : "");
-      return false;
-    }
-    if (kind == kJump32) {
-      *sentence = code.Place(i) + ": jumps by 32-bit values are not known: compile with -mcpu=v2";
-      return false;
-    }
-    if (kind == kJump && (instruction.code & 0xf0) == 0x00 && instruction.offset < 0) {
-      *sentence = code.Place(i) + ": it jumps back: a policy has no loops, so unroll this one";
-      return false;
-    }
-    if (instruction.code == kLoadWide) ++i;
-  }
-  return true;
-}
-
 }  // namespace
 
 std::optional<Object> ReadObject(std::span<const std::byte> file, std::string* sentence) {
@@ -158,17 +128,16 @@ std::optional<Object> ReadObject(std::span<const std::byte> file, std::string* s
     code.hook = section.name.substr(sizeof(kHookPrefix) - 1);
     code.function = FunctionOf(*elf, i, sentence);
     if (code.function.empty()) return std::nullopt;
+    code.lines = LinesOf(*elf, section.name);
     const size_t count = section.bytes.size() / sizeof(Instruction);
     if (count == 0 || count > kMaxInstructions) {
-      *sentence = code.function + " has " + std::to_string(count) +
+      *sentence = code.Place(0) + ": it has " + std::to_string(count) +
                   " instructions; it has to be 1 to " + std::to_string(kMaxInstructions);
       return std::nullopt;
     }
     code.instructions.resize(count);
     std::memcpy(code.instructions.data(), section.bytes.data(), count * sizeof(Instruction));
-    code.lines = LinesOf(*elf, section.name);
-    if (!ReadReferences(*elf, i, map_of_symbol, &code, sentence) ||
-        !CheckInstructions(code, sentence)) {
+    if (!ReadReferences(*elf, i, map_of_symbol, &code, sentence) || !CheckFlow(code, sentence)) {
       return std::nullopt;
     }
     object.hooks.push_back(std::move(code));

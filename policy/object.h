@@ -26,6 +26,8 @@ struct Instruction {
   int32_t immediate = 0;
 };
 static_assert(sizeof(Instruction) == 8);
+inline constexpr uint8_t kCall = 0x85;      // BPF_JMP | BPF_CALL
+inline constexpr uint8_t kLoadWide = 0x18;  // BPF_LD | BPF_IMM | BPF_DW: two instructions
 
 struct HookCode {
   std::string hook;      // the section's name behind "hook/"

@@ -55,6 +55,7 @@ class Program {
     std::unique_ptr<CompiledHook> compiled;
     MachineCode function = nullptr;
     std::string name;  // of the function in the source
+    bool may_be_slow = false;
   };
 
   Program(std::string name, const std::vector<MapShape>& maps)

@@ -1,7 +1,7 @@
-// Finds out whether a policy's hook is too slow, also if it is only now and then. Each run is
-// measured by the processor's counter. A slow one casts suspicion: the runs after it are measured
-// in time of the processor, for a thread that was interrupted is not a slow policy. Suspicion goes
-// when a minute and a thousand runs have passed without a slow one. Thread-safe.
+// Finds out whether a policy's hook is too slow, also if it is only now and then. Each run of one
+// that could be is measured by the processor's counter. A slow one casts suspicion: the runs after
+// it are measured in time of the processor, for a thread that was interrupted is not a slow policy.
+// Suspicion goes when a minute and a thousand runs have passed without a slow one. Thread-safe.
 #pragma once
 
 #include <x86intrin.h>

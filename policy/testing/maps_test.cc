@@ -39,5 +39,22 @@ TEST(MapsTest, UnknownOnesAreNull) {
   EXPECT_EQ(nullptr, maps.Find("b"));
 }
 
+// A hook's time is bounded by the number of its calls, whatever the keys are.
+TEST(MapsTest, KeysThatAllCollideFindNoRoomSoon) {
+  Maps maps({{"map", LW_HASH, 1024}});
+  Map& map = *maps.At(0);
+  const auto home = [](uint64_t key) { return ((key * 0x9e3779b97f4a7c15) >> 32) & 2047; };
+  uint64_t kept = 0;
+  for (uint64_t key = 0; key < 400'000; ++key) {
+    if (home(key) != 7) continue;
+    kept += map.Set(key, key + 1) ? 1 : 0;
+  }
+  EXPECT_EQ(128u, kept);
+  EXPECT_EQ(128u, map.Entries().size());
+  uint64_t other = 0;
+  while (home(other) != 1000) ++other;
+  EXPECT_TRUE(map.Set(other, 1));
+}
+
 }  // namespace
 }  // namespace longwire::policy

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+#include <vector>
+
 #include "policy/advised.h"
 #include "policy/testing/load.h"
 #include "scheduler/core.h"
@@ -55,6 +59,67 @@ TEST(ProgramTest, SlowOneIsEnded) {
   EXPECT_NE(std::string::npos, told.find("ask takes")) << told;
   EXPECT_EQ(told, program->why_ended());
   EXPECT_FALSE(program->Ask(Hook::kTurnNext, &turn));
+}
+
+// One run of a hundred, and the others are fast: three of those are enough.
+TEST(ProgramTest, NowAndThenSlowOneIsEnded) {
+  auto program = MustLoad("now_and_then_slow");
+  lw_turn turn{};
+  int runs = 0;
+  for (; runs < 2000 && !program->ended(); ++runs) program->Ask(Hook::kTurnNext, &turn);
+  ASSERT_TRUE(program->ended());
+  EXPECT_GE(runs, 300) << "of which the first two were slow at most: " << program->why_ended();
+  EXPECT_NE(std::string::npos, program->why_ended().find("ask takes")) << program->why_ended();
+  EXPECT_GT(program->longest(), kLongestRun);
+}
+
+TEST(WatchTest, SlowRunsThatAreFarApartAreForgotten) {
+  const auto minute = static_cast<uint64_t>(kForgottenAfter * TicksPerNanosecond()) + 1;
+  Watch watch;
+  EXPECT_FALSE(watch.suspects());
+  watch.Suspect(1, 1);
+  EXPECT_TRUE(watch.suspects());
+  uint64_t run = 1, counter = 1;
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_FALSE(
+        watch.IsTooMuch(kLongestRun + 1, run += kForgottenAfterRuns + 1, counter += minute));
+  }
+  EXPECT_FALSE(watch.IsTooMuch(kLongestRun + 1, run += 1, counter += minute)) << "few runs";
+  EXPECT_TRUE(watch.IsTooMuch(kLongestRun + 1, run += kForgottenAfterRuns + 1, counter + 1))
+      << "little time";
+}
+
+TEST(WatchTest, SuspicionGoesWhenAllHasBeenFastForLong) {
+  const auto minute = static_cast<uint64_t>(kForgottenAfter * TicksPerNanosecond()) + 1;
+  Watch watch;
+  watch.Suspect(1, 1);
+  EXPECT_FALSE(watch.IsTooMuch(5, 2, 2 + minute));
+  EXPECT_TRUE(watch.suspects()) << "it has run once since";
+  EXPECT_FALSE(watch.IsTooMuch(5, 2 + kForgottenAfterRuns, 2 + minute));
+  EXPECT_FALSE(watch.suspects());
+}
+
+// The scheduler and the placement ask on threads of their own, the command line on another.
+TEST(ProgramTest, ManyThreadsAskAtOnceAndOneEndsIt) {
+  auto program = MustLoad("favourite");
+  std::atomic<int> told{0};
+  program->set_on_end([&](const std::string&) { ++told; });
+  std::vector<std::thread> threads;
+  for (uint64_t thread = 0; thread < 3; ++thread) {
+    threads.emplace_back([&, thread] {
+      lw_turn turn{};
+      turn.tenant = thread;
+      while (!program->ended()) program->Ask(Hook::kTurnEnded, &turn);
+      program->Refuse(Hook::kTurnEnded, "all do");
+    });
+  }
+  Map* turns = program->maps().Find("turns");
+  while (turns->Entries().size() < 3) std::this_thread::yield();
+  program->Refuse(Hook::kTurnNext, "the test ends it");
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(1, told);
+  EXPECT_NE(std::string::npos, program->why_ended().find("the test ends it"))
+      << program->why_ended();
 }
 
 TEST(ProgramTest, NonsenseEndsItAndTheBuiltInPolicyDecides) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "policy/flow.h"
 #include "policy/testing/load.h"
 
 namespace longwire::policy::testing {
@@ -19,6 +20,8 @@ std::vector<std::string> RefusedObjects() {
   std::sort(names.begin(), names.end());
   return names;
 }
+
+uint64_t AnyHelper(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t) { return 0; }
 
 class RefusalTest : public ::testing::TestWithParam<std::string> {};
 
@@ -43,6 +46,37 @@ TEST_P(RefusalTest, SaysWhereAndWhat) {
 
 INSTANTIATE_TEST_SUITE_P(Objects, RefusalTest, ::testing::ValuesIn(RefusedObjects()),
                          [](const auto& info) { return info.param; });
+
+// Each byte of each instruction of an example, changed: what the verifier then refuses, it refuses
+// with a place.
+TEST(EngineTest, EveryRefusalOfTheVerifierSaysWhere) {
+  std::string sentence;
+  const auto object = ReadObject(ObjectNamed("favourite"), &sentence);
+  ASSERT_TRUE(object) << sentence;
+  const HelperShape helpers[] = {
+      {"lw_map_get", AnyHelper, 2}, {"lw_map_set", AnyHelper, 3}, {"lw_map_add", AnyHelper, 3}};
+  int refused = 0, accepted = 0;
+  for (const HookCode& code : object->hooks) {
+    for (size_t byte = 0; byte < code.instructions.size() * sizeof(Instruction); ++byte) {
+      for (const uint8_t change : {0x01, 0x04, 0x08, 0x10, 0x40, 0x80, 0xff}) {
+        HookCode changed = code;
+        reinterpret_cast<uint8_t*>(changed.instructions.data())[byte] ^= change;
+        sentence.clear();
+        if (CheckFlow(changed, &sentence) &&
+            TheEngine()->Compile(changed, sizeof(lw_turn), helpers, &sentence) != nullptr) {
+          ++accepted;
+          continue;
+        }
+        ++refused;
+        EXPECT_NE(std::string::npos, sentence.find("(instruction "))
+            << "byte " << byte << " ^ " << int{change} << ": " << sentence;
+        EXPECT_NE(std::string::npos, sentence.find(" of favourite.c")) << sentence;
+      }
+    }
+  }
+  EXPECT_GT(refused, 100);
+  EXPECT_GT(accepted, 100);
+}
 
 TEST(ObjectTest, AnyPrefixOfAnObjectIsRefusedWithASentence) {
   const auto object = ObjectNamed("favourite");

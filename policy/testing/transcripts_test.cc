@@ -23,10 +23,9 @@ std::unique_ptr<scheduler::Policy> Advise(const std::string& name, const std::st
   return MakeAdvised(std::move(other), std::move(program));
 }
 
-// Of the scheduler alone: placement and simulations have no policy of this kind.
+// Of the scheduler alone: placement, pools and simulations have no policy of this kind.
 bool IsOfCore(const std::string& text) {
-  return text.find("\nsimulate ") == std::string::npos &&
-         text.find("\nplace ") == std::string::npos;
+  return text.find("\nopen ") != std::string::npos && text.find("\nsimulate ") == std::string::npos;
 }
 
 struct Compared {

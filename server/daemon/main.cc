@@ -245,7 +245,10 @@ int Serve(config::LiveConfig& live, Reloader& reloader, const sigset_t& signals)
     return 1;
   }
   reloader.set_preparation([&](const config::Config& next, std::string* problem) {
-    return table.policies().Prepare(next, problem) && accept.ReloadCredentials(next, problem);
+    if (!table.policies().Prepare(next, problem)) return false;
+    if (accept.ReloadCredentials(next, problem)) return true;
+    table.policies().Abandon();
+    return false;
   });
   live.Subscribe([&](const config::Config& now) {
     local_socket.SetMode(now);

@@ -114,12 +114,17 @@ bool Policies::AreApart(const Table& table, std::string* sentence) {
   return true;
 }
 
+Policies::Table Policies::Together(const Table& loaded, const Table& configured) {
+  Table all = configured;
+  for (const auto& [name, one] : loaded) {
+    if (!one.configured) all.try_emplace(name, one);
+  }
+  return all;
+}
+
 bool Policies::Prepare(const config::Config& config, std::string* sentence) {
   base::MutexLock lock(mutex_);
   Table next;
-  for (const auto& [name, loaded] : loaded_) {
-    if (!loaded.configured) next[name] = loaded;
-  }
   for (const config::PolicyFile& told : config.policies()) {
     const std::string place = "policies: " + told.file() + ": ";
     auto object = ReadFile(told.file());
@@ -144,15 +149,22 @@ bool Policies::Prepare(const config::Config& config, std::string* sentence) {
     }
     next[told.name()] = std::move(loaded);
   }
-  if (!AreApart(next, sentence)) return false;
+  if (!AreApart(Together(loaded_, next), sentence)) return false;
   prepared_ = std::move(next);
   return true;
 }
 
 void Policies::Apply() {
   base::MutexLock lock(mutex_);
-  loaded_ = std::exchange(prepared_, {});
+  if (!prepared_) return;
+  loaded_ = Together(loaded_, *prepared_);
+  prepared_.reset();
   Install();
+}
+
+void Policies::Abandon() {
+  base::MutexLock lock(mutex_);
+  prepared_.reset();
 }
 
 void Policies::Install() {
@@ -168,6 +180,8 @@ bool Policies::Load(const std::string& name, std::span<const std::byte> object,
   Table next = loaded_;
   next[name] = std::move(loaded);
   if (!AreApart(next, sentence)) return false;
+  // A reload that is under way would have to refuse it when it is too late to refuse the reload.
+  if (prepared_ && !AreApart(Together(next, *prepared_), sentence)) return false;
   loaded_ = std::move(next);
   Install();
   return true;

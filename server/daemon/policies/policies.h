@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -25,10 +26,11 @@ class Policies {
       : scheduling_(scheduling), placements_(placements) {}
 
   // Reads and verifies what the configuration lists; false with a sentence, and nothing has
-  // changed. Apply puts into force what the last Prepare has read; a policy whose file is as it was
-  // goes on with its maps.
+  // changed. Apply puts into force what Prepare has read, beside what is loaded by command, also
+  // meanwhile; Abandon drops it. A policy whose file is as it was goes on with its maps.
   bool Prepare(const config::Config& config, std::string* sentence);
   void Apply();
+  void Abandon();
 
   // Each false with a sentence.
   bool Load(const std::string& name, std::span<const std::byte> object, std::string* sentence);
@@ -51,6 +53,8 @@ class Policies {
 
   static bool Read(const std::string& name, std::span<const std::byte> object, Loaded* loaded,
                    std::string* sentence);
+  // Those of the configuration, and those that were loaded by command under other names.
+  static Table Together(const Table& loaded, const Table& configured);
   // False with a sentence if two of them would be asked the same.
   static bool AreApart(const Table& table, std::string* sentence);
   void Install() LONGWIRE_REQUIRES(mutex_);
@@ -59,7 +63,7 @@ class Policies {
   PlacementTable& placements_;
   base::Mutex mutex_{base::ranks::kPolicies};
   Table loaded_ LONGWIRE_GUARDED_BY(mutex_);
-  Table prepared_ LONGWIRE_GUARDED_BY(mutex_);
+  std::optional<Table> prepared_ LONGWIRE_GUARDED_BY(mutex_);  // of the configuration
 };
 
 }  // namespace longwire::daemon
