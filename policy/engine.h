@@ -8,7 +8,7 @@
 #include <span>
 #include <string>
 
-#include "policy/object.h"
+#include "policy/hook_code.h"
 
 namespace longwire::policy {
 

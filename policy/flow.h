@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "policy/object.h"
+#include "policy/hook_code.h"
 
 namespace longwire::policy {
 

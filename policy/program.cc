@@ -40,7 +40,7 @@ bool MayBeSlow(const HookCode& code) {
          kLongestRun;
 }
 
-// Of hooks that cannot be slow one run of so many is measured, for people.
+// Of the runs of hooks that cannot be slow one in this number is measured, for people.
 constexpr uint64_t kMeasuredRuns = 64;
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include "policy/engine.h"
 #include "policy/hooks.h"
 #include "policy/maps.h"
+#include "policy/object.h"
 #include "policy/watch.h"
 
 namespace longwire::policy {

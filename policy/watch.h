@@ -12,7 +12,8 @@
 namespace longwire::policy {
 
 inline constexpr uint64_t kLongestRun = 10'000;  // ns
-// So many slow runs of the processor's time, each soon behind the one before, are too many.
+// This number of runs that are slow in time of the processor, each soon behind the one before, ends
+// the policy.
 inline constexpr uint32_t kSlowRuns = 3;
 inline constexpr uint64_t kForgottenAfterRuns = 1000;
 inline constexpr uint64_t kForgottenAfter = 60'000'000'000;  // ns

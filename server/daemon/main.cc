@@ -200,6 +200,15 @@ bool TakePolicies(SessionTable& table, std::string* sentence) {
   return true;
 }
 
+// Before a reload: nothing is in force yet, and nothing stays if it is refused.
+bool Prepare(SessionTable& table, AcceptLoop& accept, const config::Config& next,
+             std::string* problem) {
+  if (!table.policies().Prepare(next, problem)) return false;
+  if (accept.ReloadCredentials(next, problem)) return true;
+  table.policies().Abandon();
+  return false;
+}
+
 // First the sessions of the daemon before: their clients come back as soon as the port is open.
 bool Begin(SessionTable& table, AcceptLoop& accept, LocalSocket& local_socket, Pool* pool) {
   std::string sentence;
@@ -245,10 +254,7 @@ int Serve(config::LiveConfig& live, Reloader& reloader, const sigset_t& signals)
     return 1;
   }
   reloader.set_preparation([&](const config::Config& next, std::string* problem) {
-    if (!table.policies().Prepare(next, problem)) return false;
-    if (accept.ReloadCredentials(next, problem)) return true;
-    table.policies().Abandon();
-    return false;
+    return Prepare(table, accept, next, problem);
   });
   live.Subscribe([&](const config::Config& now) {
     local_socket.SetMode(now);

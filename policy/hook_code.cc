@@ -1,4 +1,4 @@
-#include "policy/object.h"
+#include "policy/hook_code.h"
 
 namespace longwire::policy {
 
