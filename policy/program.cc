@@ -1,5 +1,6 @@
 #include "policy/program.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "wire/guards.h"
@@ -93,12 +94,16 @@ uint64_t Program::Run(Hook hook, void* context) {
   return result;
 }
 
+// What an interrupt takes may count as this thread's: so the time that passed has to be long, too,
+// and that is measured close to the hook, where there is hardly ever one.
 uint64_t Program::RunSuspected(const Code& code, void* context) {
-  const uint64_t begin = Watch::ProcessorTime();
+  const uint64_t processor = Watch::ProcessorTime();
+  const uint64_t begin = Watch::Counter();
   const uint64_t result = Call(code, context);
-  const uint64_t passed = Watch::ProcessorTime() - begin;
-  const auto ticks = static_cast<uint64_t>(static_cast<double>(passed) * TicksPerNanosecond());
+  const uint64_t ticks = Watch::Counter() - begin;
+  const uint64_t used = Watch::ProcessorTime() - processor;
   if (ticks > longest_) longest_ = ticks;
+  const uint64_t passed = std::min(used, Watch::Nanoseconds(ticks));
   if (!watch_.IsTooMuch(passed, runs(), Watch::Counter()) || wire::GuardIsOff("policy_time")) {
     return result;
   }
@@ -113,7 +118,7 @@ void Program::Refuse(Hook hook, const std::string& why) {
 }
 
 uint64_t Program::longest() const {
-  return static_cast<uint64_t>(static_cast<double>(longest_.load()) / TicksPerNanosecond());
+  return Watch::Nanoseconds(longest_.load());
 }
 
 void Program::End(const std::string& why) {

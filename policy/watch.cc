@@ -53,6 +53,10 @@ bool Watch::IsTooMuch(uint64_t nanoseconds, uint64_t run, uint64_t counter) {
   return ++slow_ >= kSlowRuns;
 }
 
+uint64_t Watch::Nanoseconds(uint64_t ticks) {
+  return static_cast<uint64_t>(static_cast<double>(ticks) / TicksPerNanosecond());
+}
+
 uint64_t Watch::ProcessorTime() {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);

@@ -35,6 +35,7 @@ class Watch {
   bool IsTooMuch(uint64_t nanoseconds, uint64_t run, uint64_t counter);
 
   static uint64_t Counter() { return __rdtsc(); }
+  static uint64_t Nanoseconds(uint64_t ticks);
   static uint64_t ProcessorTime();  // of this thread, ns
 
  private:
