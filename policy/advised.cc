@@ -80,11 +80,13 @@ class ProgramAdvice final : public scheduler::Advice {
   }
 
   void OnClosed(Time now, const scheduler::SessionTerms& terms) override {
+    if (!program_->Has(Hook::kSessionClosed)) return;
     lw_session session = ContextOf(now, terms);
     program_->Ask(Hook::kSessionClosed, &session);
   }
 
   void OnQueue(Time now, const scheduler::QueueChange& change) override {
+    if (!program_->Has(Hook::kQueueChanged)) return;
     lw_queue queue{};
     queue.now = now.count();
     queue.session = change.session;
@@ -103,6 +105,7 @@ class ProgramAdvice final : public scheduler::Advice {
   }
 
   Time TurnLength(Time now, const scheduler::TurnFacts& facts, Time usual) override {
+    if (!program_->Has(Hook::kTurnBegins)) return usual;
     lw_turn turn = ContextOf(now, facts);
     turn.turn_time = usual.count();
     if (!program_->Ask(Hook::kTurnBegins, &turn)) return usual;
@@ -114,6 +117,7 @@ class ProgramAdvice final : public scheduler::Advice {
   }
 
   void OnTurnEnded(Time now, const scheduler::TurnFacts& facts) override {
+    if (!program_->Has(Hook::kTurnEnded)) return;
     lw_turn turn = ContextOf(now, facts);
     program_->Ask(Hook::kTurnEnded, &turn);
   }

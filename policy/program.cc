@@ -41,9 +41,6 @@ bool MayBeSlow(const HookCode& code) {
          kLongestRun;
 }
 
-// Of the runs of hooks that cannot be slow one in this number is measured, for people.
-constexpr uint64_t kMeasuredRuns = 64;
-
 }  // namespace
 
 std::shared_ptr<Program> Program::Load(const std::string& name, std::span<const std::byte> object,
@@ -69,14 +66,12 @@ std::shared_ptr<Program> Program::Load(const std::string& name, std::span<const 
     place.function = place.compiled->function();
     place.name = code.function;
     place.may_be_slow = MayBeSlow(code);
+    if (!place.may_be_slow && code.helpers.empty()) place.alone = place.function;
   }
   return program;
 }
 
-uint64_t Program::Run(Hook hook, void* context) {
-  const Code& code = codes_[static_cast<size_t>(hook)];
-  const uint64_t run = runs_.load(std::memory_order_relaxed);
-  runs_.store(run + 1, std::memory_order_relaxed);  // a run that two threads count at once is one
+uint64_t Program::RunWatched(const Code& code, uint64_t run, void* context) {
   Maps* outer = std::exchange(current, &maps_);
   uint64_t result = LW_NO_OPINION;
   if (!code.may_be_slow && run % kMeasuredRuns != 0) {
@@ -117,9 +112,7 @@ void Program::Refuse(Hook hook, const std::string& why) {
   End("its function " + codes_[static_cast<size_t>(hook)].name + " answered nonsense: " + why);
 }
 
-uint64_t Program::longest() const {
-  return Watch::Nanoseconds(longest_.load());
-}
+uint64_t Program::longest() const { return Watch::Nanoseconds(longest_.load()); }
 
 void Program::End(const std::string& why) {
   if (ended_.exchange(true)) return;
