@@ -1,6 +1,7 @@
 // Each testing/objects/refused_*.c begins with what its refusal has to say: the place, then what
 // is wrong.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 
@@ -22,6 +23,32 @@ std::vector<std::string> RefusedObjects() {
 }
 
 uint64_t AnyHelper(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t) { return 0; }
+
+// A context of which what lies behind cannot be accessed, and what lies before is watched.
+class WatchedContext {
+ public:
+  WatchedContext()
+      : pages_(static_cast<std::byte*>(
+            mmap(nullptr, 2 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {
+    EXPECT_EQ(0, mprotect(pages_ + kPage, kPage, PROT_NONE));
+    std::fill(pages_, context(), kUntouched);
+  }
+  ~WatchedContext() { munmap(pages_, 2 * kPage); }
+  void Run(const CompiledHook& hook) {
+    std::fill(context(), pages_ + kPage, std::byte{0x11});
+    hook.Run(context());
+    if (hook.function() != nullptr) hook.function()(context());
+  }
+  bool IsUntouched() const {
+    return std::all_of(pages_, context(), [](std::byte byte) { return byte == kUntouched; });
+  }
+
+ private:
+  static constexpr size_t kPage = 4096;
+  static constexpr std::byte kUntouched{0xa5};
+  std::byte* context() const { return pages_ + kPage - sizeof(lw_turn); }
+  std::byte* const pages_;
+};
 
 class RefusalTest : public ::testing::TestWithParam<std::string> {};
 
@@ -47,14 +74,15 @@ TEST_P(RefusalTest, SaysWhereAndWhat) {
 INSTANTIATE_TEST_SUITE_P(Objects, RefusalTest, ::testing::ValuesIn(RefusedObjects()),
                          [](const auto& info) { return info.param; });
 
-// Each byte of each instruction of an example, changed: what the verifier then refuses, it refuses
-// with a place.
-TEST(EngineTest, EveryRefusalOfTheVerifierSaysWhere) {
+// Each byte of each instruction of an example, changed: what is then refused, is refused with a
+// place; what is not, keeps within its context.
+TEST(EngineTest, AChangedPolicyIsRefusedWithItsPlaceOrKeepsWithinItsContext) {
   std::string sentence;
   const auto object = ReadObject(ObjectNamed("favourite"), &sentence);
   ASSERT_TRUE(object) << sentence;
   const HelperShape helpers[] = {
       {"lw_map_get", AnyHelper, 2}, {"lw_map_set", AnyHelper, 3}, {"lw_map_add", AnyHelper, 3}};
+  WatchedContext place;
   int refused = 0, accepted = 0;
   for (const HookCode& code : object->hooks) {
     for (size_t byte = 0; byte < code.instructions.size() * sizeof(Instruction); ++byte) {
@@ -62,9 +90,14 @@ TEST(EngineTest, EveryRefusalOfTheVerifierSaysWhere) {
         HookCode changed = code;
         reinterpret_cast<uint8_t*>(changed.instructions.data())[byte] ^= change;
         sentence.clear();
-        if (CheckFlow(changed, &sentence) &&
-            TheEngine()->Compile(changed, sizeof(lw_turn), helpers, &sentence) != nullptr) {
+        std::unique_ptr<CompiledHook> compiled;
+        if (CheckFlow(changed, &sentence)) {
+          compiled = TheEngine()->Compile(changed, sizeof(lw_turn), helpers, &sentence);
+        }
+        if (compiled != nullptr) {
           ++accepted;
+          place.Run(*compiled);
+          EXPECT_TRUE(place.IsUntouched()) << "byte " << byte << " ^ " << int{change};
           continue;
         }
         ++refused;
