@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "policy/access.h"
 #include "wire/guards.h"
 
 namespace longwire::policy {
@@ -61,6 +62,7 @@ std::shared_ptr<Program> Program::Load(const std::string& name, std::span<const 
       *sentence = code.Place(0) + ": the policy has the hook '" + code.hook + "' twice";
       return nullptr;
     }
+    if (!CheckAccess(code, kHooks[hook].context_bytes, sentence)) return nullptr;
     place.compiled = engine.Compile(code, kHooks[hook].context_bytes, kHelpers, sentence);
     if (place.compiled == nullptr) return nullptr;
     place.function = place.compiled->function();

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "policy/access.h"
 #include "policy/flow.h"
 #include "policy/testing/load.h"
 
@@ -91,7 +92,7 @@ TEST(EngineTest, AChangedPolicyIsRefusedWithItsPlaceOrKeepsWithinItsContext) {
         reinterpret_cast<uint8_t*>(changed.instructions.data())[byte] ^= change;
         sentence.clear();
         std::unique_ptr<CompiledHook> compiled;
-        if (CheckFlow(changed, &sentence)) {
+        if (CheckFlow(changed, &sentence) && CheckAccess(changed, sizeof(lw_turn), &sentence)) {
           compiled = TheEngine()->Compile(changed, sizeof(lw_turn), helpers, &sentence);
         }
         if (compiled != nullptr) {
