@@ -14,26 +14,30 @@ constexpr int64_t kSlot = 8;
 
 // Classes of instructions, and parts of their codes (RFC 9669).
 enum Class : uint8_t { kLd, kLdx, kSt, kStx, kAlu, kJmp, kJmp32, kAlu64 };
-constexpr uint8_t kAdd = 0x00, kSub = 0x10, kMove = 0xb0;
+constexpr uint8_t kAdd = 0x00, kSub = 0x10, kMove = 0xb0, kNegate = 0x80, kSwap = 0xd0;
+constexpr uint8_t kShiftLeft = 0x60, kShiftRight = 0x70, kShiftSigned = 0xc0;
 constexpr uint8_t kByRegister = 0x08;
 constexpr uint8_t kMemory = 0x60, kAtomic = 0xc0;  // modes of loads and stores
 constexpr uint8_t kAlways = 0x05, kExit = 0x95;
 
-enum class Kind : uint8_t { kNumber, kContext, kStack };
+enum class Kind : uint8_t { kUnset, kNumber, kContext, kStack };
 
 struct Value {
-  Kind kind = Kind::kNumber;
+  Kind kind = Kind::kUnset;
   int64_t offset = 0;  // of a pointer, to the structure's begin or the stack's end
-  bool is_pointer() const { return kind != Kind::kNumber; }
+  bool is_set() const { return kind != Kind::kUnset; }
+  bool is_pointer() const { return kind == Kind::kContext || kind == Kind::kStack; }
   bool operator==(const Value&) const = default;
 };
+
+constexpr Value kANumber{Kind::kNumber, 0};
 
 // What registers and stack hold before an instruction.
 struct State {
   std::array<Value, kRegisters> registers;
   std::array<Value, kStackBytes / kSlot> slots;
 
-  // What is a pointer on one path only, is none.
+  // What differs between two paths cannot be used behind them.
   void Join(const State& other) {
     for (size_t i = 0; i < registers.size(); ++i) {
       if (registers[i] != other.registers[i]) registers[i] = {};
@@ -108,7 +112,7 @@ class Access {
     switch (kind) {
       case kLd:
         if (code != kLoadWide) return Refuse("it reads a packet, which there is none of");
-        state->registers[target()] = {};
+        state->registers[target()] = kANumber;
         return true;
       case kLdx:
         return Load(state);
@@ -119,9 +123,30 @@ class Access {
       case kAlu64:
         return Compute(state);
       default:
-        if (code == kCall) std::fill_n(state->registers.begin(), 6, Value());
-        return true;
+        return Jump(state);
     }
+  }
+
+  bool RefuseUnset() {
+    return Refuse("it uses a value that was never set, or is on one path only: set it first");
+  }
+
+  // Of the arguments of a helper the engine knows how many there are.
+  bool Jump(State* state) {
+    const uint8_t code = instruction().code;
+    if (code == kCall) {
+      std::fill_n(state->registers.begin(), 6, Value());
+      state->registers[0] = kANumber;
+      return true;
+    }
+    if (code == kExit) {
+      return state->registers[0].kind == Kind::kNumber ||
+             Refuse("it does not return a number on every path: return LW_ANSWERED");
+    }
+    if (code == kAlways) return true;
+    const bool set = state->registers[target()].is_set() &&
+                     ((code & kByRegister) == 0 || state->registers[source()].is_set());
+    return set || RefuseUnset();
   }
 
   // Null with a sentence: it is no pointer, or leads elsewhere.
@@ -129,7 +154,9 @@ class Access {
     const Value& pointer = state.registers[where];
     *offset = pointer.offset + instruction().offset;
     const int64_t end = *offset + SizeOf(instruction().code);
-    if (!pointer.is_pointer()) {
+    if (!pointer.is_set()) {
+      RefuseUnset();
+    } else if (!pointer.is_pointer()) {
       Refuse("it uses a number as a pointer: use fields of its argument only");
     } else if (pointer.kind == Kind::kContext && (*offset < 0 || end > context_bytes_)) {
       Refuse("it reads or writes outside of its argument: use the structure of its hook");
@@ -155,7 +182,9 @@ class Access {
     const Value* pointer = PointerIn(*state, source(), &offset);
     if (pointer == nullptr) return false;
     const bool kept = pointer->kind == Kind::kStack && IsWholeSlot(offset);
-    state->registers[target()] = kept ? state->slots[SlotOf(offset)] : Value();
+    const Value value = kept ? state->slots[SlotOf(offset)] : kANumber;
+    // A slot that was written in parts, or not at all, which the engine finds out.
+    state->registers[target()] = value.is_set() ? value : kANumber;
     return true;
   }
 
@@ -168,7 +197,8 @@ class Access {
     int64_t offset = 0;
     const Value* pointer = PointerIn(*state, target(), &offset);
     if (pointer == nullptr) return false;
-    const Value value = by_register ? state->registers[source()] : Value();
+    const Value value = by_register ? state->registers[source()] : kANumber;
+    if (!value.is_set()) return RefuseUnset();
     const bool keeps = pointer->kind == Kind::kStack && mode == kMemory && IsWholeSlot(offset);
     if (value.is_pointer() && !keeps) {
       return Refuse("it writes a pointer where a number belongs: write numbers only");
@@ -180,16 +210,26 @@ class Access {
     return true;
   }
 
+  static bool IsShift(uint8_t operation) {
+    return operation == kShiftLeft || operation == kShiftRight || operation == kShiftSigned;
+  }
+  static bool IsWithin(int32_t bits, int32_t width) { return bits >= 0 && bits < width; }
+
   // Pointers are copied, and moved by constants; all else makes numbers of numbers.
   bool Compute(State* state) {
     const uint8_t code = instruction().code;
     const uint8_t operation = code & 0xf0;
     const bool wide = (code & 0x07) == kAlu64;
-    const bool by_register = (code & kByRegister) != 0;
+    const bool alone = operation == kNegate || operation == kSwap;
+    const bool by_register = (code & kByRegister) != 0 && !alone;
+    if (!by_register && IsShift(operation) && !IsWithin(instruction().immediate, wide ? 64 : 32)) {
+      return Refuse("it shifts by more bits than there are: shift by fewer");
+    }
     Value& changed = state->registers[target()];
-    const Value other = by_register ? state->registers[source()] : Value();
+    const Value other = by_register ? state->registers[source()] : kANumber;
+    if (!other.is_set() || (operation != kMove && !changed.is_set())) return RefuseUnset();
     if (operation == kMove) {
-      changed = wide ? other : Value();
+      changed = wide ? other : kANumber;
       return true;
     }
     if (!changed.is_pointer() && !other.is_pointer()) return true;

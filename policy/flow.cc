@@ -20,7 +20,8 @@ class Flow {
     is_second_half_.resize(size_ + 1);
     for (uint32_t i = 0; i < size_; ++i) {
       if (code_.instructions[i].code != kLoadWide) continue;
-      if (i + 1 == size_ || code_.instructions[i + 1].code != 0) {
+      const Instruction* half = i + 1 == size_ ? nullptr : &code_.instructions[i + 1];
+      if (half == nullptr || half->code != 0 || half->registers != 0 || half->offset != 0) {
         return Refuse(i, "half of a 64-bit constant is missing: compile it again with clang");
       }
       is_second_half_[++i] = true;
