@@ -19,6 +19,7 @@ constexpr uint8_t kShiftLeft = 0x60, kShiftRight = 0x70, kShiftSigned = 0xc0;
 constexpr uint8_t kByRegister = 0x08;
 constexpr uint8_t kMemory = 0x60, kAtomic = 0xc0;  // modes of loads and stores
 constexpr uint8_t kAlways = 0x05, kExit = 0x95;
+constexpr uint8_t kTestBits = 0x45;  // jump if a register has bits of a constant
 
 enum class Kind : uint8_t { kUnset, kNumber, kContext, kStack };
 
@@ -105,7 +106,7 @@ class Access {
     }
     const uint8_t code = instruction().code;
     const uint8_t kind = code & 0x07;
-    const bool sets = kind == kLd || kind == kLdx || kind == kAlu || kind == kAlu64;
+    const bool sets = kind == kLd || kind == kLdx || kind == kAlu64;
     if (sets && target() == kFrame) {
       return Refuse("it changes the frame pointer: compile it again with clang");
     }
@@ -120,6 +121,7 @@ class Access {
       case kStx:
         return Store(state);
       case kAlu:
+        return Refuse("arithmetic of 32 bits is not known: compile with -mcpu=v2");
       case kAlu64:
         return Compute(state);
       default:
@@ -144,6 +146,8 @@ class Access {
              Refuse("it does not return a number on every path: return LW_ANSWERED");
     }
     if (code == kAlways) return true;
+    // The engine's compiler makes wrong code of it. Clang does not use it.
+    if (code == kTestBits) return Refuse("it jumps by bits of a constant: compare (x & BITS) to 0");
     const bool set = state->registers[target()].is_set() &&
                      ((code & kByRegister) == 0 || state->registers[source()].is_set());
     return set || RefuseUnset();
@@ -219,21 +223,20 @@ class Access {
   bool Compute(State* state) {
     const uint8_t code = instruction().code;
     const uint8_t operation = code & 0xf0;
-    const bool wide = (code & 0x07) == kAlu64;
-    const bool alone = operation == kNegate || operation == kSwap;
-    const bool by_register = (code & kByRegister) != 0 && !alone;
-    if (!by_register && IsShift(operation) && !IsWithin(instruction().immediate, wide ? 64 : 32)) {
+    if (operation == kSwap) return Refuse("it changes the order of bytes: it has no need to");
+    const bool by_register = (code & kByRegister) != 0 && operation != kNegate;
+    if (!by_register && IsShift(operation) && !IsWithin(instruction().immediate, 64)) {
       return Refuse("it shifts by more bits than there are: shift by fewer");
     }
     Value& changed = state->registers[target()];
     const Value other = by_register ? state->registers[source()] : kANumber;
     if (!other.is_set() || (operation != kMove && !changed.is_set())) return RefuseUnset();
     if (operation == kMove) {
-      changed = wide ? other : kANumber;
+      changed = other;
       return true;
     }
     if (!changed.is_pointer() && !other.is_pointer()) return true;
-    if (!wide || by_register || (operation != kAdd && operation != kSub)) {
+    if (by_register || (operation != kAdd && operation != kSub)) {
       return Refuse("it computes with a pointer as with a number, which is not allowed");
     }
     changed.offset +=
