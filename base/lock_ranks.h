@@ -20,6 +20,7 @@ inline constexpr LockRank kAcceptLoop{200, "daemon::AcceptLoop::mutex_"};
 inline constexpr LockRank kLocalSocket{210, "daemon::LocalSocket::mutex_"};
 inline constexpr LockRank kRemovals{215, "daemon::Removals::mutex_"};
 inline constexpr LockRank kWithdrawing{217, "daemon::Admin::withdrawing_"};
+inline constexpr LockRank kPolicies{218, "daemon::Policies::mutex_"};
 inline constexpr LockRank kSessionTable{220, "daemon::SessionTable::mutex_"};
 inline constexpr LockRank kServerSession{230, "daemon::ServerSession::mutex_"};
 inline constexpr LockRank kDaemonLane{240, "daemon::Lane::mutex_"};
@@ -53,6 +54,10 @@ inline constexpr LockRank kEntrance{525, "admission::Entrance::mutex_"};
 inline constexpr LockRank kCapacity{530, "admission::Capacity::mutex_"};
 inline constexpr LockRank kOpenings{540, "admission::Openings::mutex_"};
 inline constexpr LockRank kConnections{550, "admission::Connections::mutex_"};
+inline constexpr LockRank kPolicyEngine{552, "policy::LoadEngine mutex"};
+inline constexpr LockRank kPolicyCompiler{554, "policy::RteEngine::mutex_"};
+inline constexpr LockRank kPolicyProgram{556, "policy::Program::mutex_"};
+inline constexpr LockRank kPolicyMap{558, "policy::HashMap::mutex_"};
 inline constexpr LockRank kLogLimits{560, "transport::LineLimits::mutex_"};
 
 // longwire.

@@ -14,6 +14,7 @@ void AddDoctor(CommandLine& line);
 void AddInvite(CommandLine& line);
 void AddJoin(CommandLine& line);
 void AddMemory(CommandLine& line);
+void AddPolicy(CommandLine& line);
 void AddPool(CommandLine& line);
 void AddRules(CommandLine& line);
 void AddRun(CommandLine& line);

@@ -1,6 +1,6 @@
-# longwire-server, longwire-client and longwire-common as Debian packages.
+# longwire-server, longwire-client, longwire-policy and longwire-common as Debian packages.
 set(CPACK_GENERATOR DEB)
-set(CPACK_COMPONENTS_ALL server client common)
+set(CPACK_COMPONENTS_ALL server client policy common)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_INSTALL_PREFIX /usr)
 set(CPACK_SET_DESTDIR ON)  # /etc is not under the prefix
@@ -32,6 +32,7 @@ set(CPACK_DEBIAN_SERVER_DESCRIPTION "lends this host's CUDA devices to programs 
 The daemon longwired and the processes that serve its sessions, with systemd
 units. It needs NVIDIA's driver, or serves a slow software device for trying.")
 set(CPACK_DEBIAN_SERVER_PACKAGE_DEPENDS "longwire-common ${same_version}, systemd, passwd")
+set(CPACK_DEBIAN_SERVER_PACKAGE_SUGGESTS longwire-policy)
 set(CPACK_DEBIAN_SERVER_PACKAGE_CONTROL_EXTRA
   ${debian}/server/postinst ${debian}/server/prerm ${debian}/server/postrm
   ${debian}/server/conffiles)
@@ -45,6 +46,12 @@ set(CPACK_DEBIAN_CLIENT_PACKAGE_DEPENDS "longwire-common ${same_version}")
 set(CPACK_DEBIAN_CLIENT_PACKAGE_CONTROL_EXTRA
   ${debian}/client/prerm ${debian}/client/postrm ${debian}/client/conffiles)
 
+set(CPACK_DEBIAN_POLICY_PACKAGE_NAME longwire-policy)
+set(CPACK_DEBIAN_POLICY_DESCRIPTION "runs an operator's own policies in longwired
+Verifies and compiles eBPF that decides how sessions share devices, with DPDK's
+librte_bpf. Only servers with policies need it; it has the header to write some.")
+set(CPACK_DEBIAN_POLICY_PACKAGE_DEPENDS "longwire-common ${same_version}")
+
 set(CPACK_DEBIAN_COMMON_PACKAGE_NAME longwire-common)
 set(CPACK_DEBIAN_COMMON_DESCRIPTION "command of Longwire, for servers and clients
 Runs programs, shows what a server does, finds out what is wrong. Both
@@ -55,7 +62,7 @@ string(TIMESTAMP LONGWIRE_BUILT "%a, %d %b %Y %H:%M:%S +0000" UTC)
 configure_file(${debian}/changelog.in ${PROJECT_BINARY_DIR}/debian/changelog.Debian @ONLY)
 execute_process(COMMAND gzip --best --no-name --force changelog.Debian
   WORKING_DIRECTORY ${PROJECT_BINARY_DIR}/debian COMMAND_ERROR_IS_FATAL ANY)
-foreach(part server client common)
+foreach(part server client policy common)
   install(FILES ${debian}/copyright ${PROJECT_BINARY_DIR}/debian/changelog.Debian.gz
     DESTINATION share/doc/longwire-${part} COMPONENT ${part})
 endforeach()

@@ -36,7 +36,7 @@ std::vector<Decision> Core::On(Time now, const Event& event) {
 void Core::Handle(const SessionOpened& event) {
   const SessionInfo& info = event.session;
   if (registry_.Find(info.id) != nullptr) return;
-  Handle(TenantChanged{info.tenant, info.priority_class, info.weight});
+  SetTenant(Advised({info.tenant, info.priority_class, info.weight}, info.id, info.devices.size()));
   ScheduledSession& session = registry_.Open(info);
   for (Seat& seat : session.seats) {
     seat.reported_at = now_;
@@ -49,6 +49,12 @@ void Core::Handle(const SessionClosed& event) {
   ScheduledSession* session = registry_.Find(event.session);
   if (session == nullptr) return;
   Gang& gang = *session->gang;
+  if (Advice* advice = turns_.advice()) {
+    const Tenant& tenant = *session->tenant;
+    advice->OnClosed(now_,
+                     {session->id, tenant.number, static_cast<uint32_t>(session->seats.size()),
+                      tenant.priority_class, tenant.weight});
+  }
   for (Seat& seat : session->seats) {
     turns_.OnActivity(seat, Activity::kIdle);
     turns_.Unsettle(*seat.device);
@@ -58,7 +64,24 @@ void Core::Handle(const SessionClosed& event) {
   if (registry_.Close(*session)) turns_.Reconsider(gang);
 }
 
+TenantChanged Core::Advised(const TenantChanged& configured, SessionId session,
+                            size_t devices) const {
+  Advice* advice = turns_.advice();
+  if (advice == nullptr) return configured;
+  SessionTerms terms{session, NumberOf(configured.tenant), static_cast<uint32_t>(devices),
+                     configured.priority_class, std::clamp(configured.weight, 1U, kMaxWeight)};
+  advice->OnOpened(now_, &terms);
+  return {configured.tenant, terms.priority_class, terms.weight};
+}
+
 void Core::Handle(const TenantChanged& event) {
+  const Tenant& tenant = registry_.OfName(event.tenant);
+  if (tenant.sessions.empty()) return SetTenant(event);
+  const ScheduledSession& newest = *tenant.sessions.rbegin()->second;
+  SetTenant(Advised(event, newest.id, newest.seats.size()));
+}
+
+void Core::SetTenant(const TenantChanged& event) {
   Tenant& tenant = registry_.OfName(event.tenant);
   tenant.weight = std::clamp(event.weight, 1U, kMaxWeight);
   if (tenant.priority_class == event.priority_class) return;
@@ -88,6 +111,12 @@ void Core::Handle(const ActivityReported& event) {
   turns_.OnUse(*seat, used);
   seat->gpu_time += used;
   seat->reported_at = now_;
+  const bool busy = event.activity != Activity::kIdle;
+  Advice* advice = turns_.advice();
+  if (advice != nullptr && busy != (seat->activity != Activity::kIdle)) {
+    advice->OnQueue(
+        now_, {event.session, seat->session->tenant->number, event.device, busy, seat->gpu_time});
+  }
   turns_.OnActivity(*seat, event.activity);
 }
 
@@ -119,6 +148,12 @@ void Core::Handle(const SharingChanged& event) {
       for (Seat& seat : session->seats) turns_.Unsettle(*seat.device);
     }
   }
+}
+
+std::optional<PriorityClass> Core::ClassOf(const TenantName& name) const {
+  const auto tenant = registry_.tenants().find(name);
+  if (tenant == registry_.tenants().end()) return std::nullopt;
+  return tenant->second.priority_class;
 }
 
 Snapshot Core::snapshot() const {

@@ -38,6 +38,8 @@ class Core {
 
   // Everything, for people and for metrics; O(n).
   Snapshot snapshot() const;
+  // The tenant's class as it is in force; none: it never had a session.
+  std::optional<PriorityClass> ClassOf(const TenantName& tenant) const;
 
  private:
   void Handle(const SessionOpened& event);
@@ -47,6 +49,9 @@ class Core {
   void Handle(const LaunchGapObserved& event);
   void Handle(const GangJoined& event);
   void Handle(const SharingChanged& event);
+  // The configured terms of a session's tenant, and what the policy's program makes of them.
+  TenantChanged Advised(const TenantChanged& configured, SessionId session, size_t devices) const;
+  void SetTenant(const TenantChanged& terms);
   void Handle(const Tick&) {}
 
   Options options_;

@@ -7,6 +7,11 @@ namespace longwire::scheduler {
 
 namespace {
 
+// A gang that a program passes over comes first after as many turns, or options.max_wait if that
+// is longer, but no longer than this.
+constexpr int64_t kTurnsPassedOver = 10;
+constexpr Time kLongestPassedOver = std::chrono::seconds(1);
+
 // The gang's devices that have turns; none if the gang does not take part.
 std::vector<Device*> DevicesWithTurns(const Gang& gang) {
   std::vector<Device*> devices;
@@ -50,7 +55,9 @@ void Turns::Settle() {
 
 void Turns::AskPolicy(Device& device) {
   const Regime before = device.regime;
-  device.regime = policy_->Decide(device.Snapshot());
+  DeviceSnapshot snapshot = device.Snapshot();
+  snapshot.now = now_;
+  device.regime = policy_->Decide(snapshot);
   Regime but_for_hold = device.regime;
   but_for_hold.hold_until = before.hold_until;  // concerns the turn alone, which is looked at next
   if (but_for_hold == before) return;
@@ -85,6 +92,7 @@ void Turns::Reconsider(Gang& gang) {
 void Turns::LineUp(Gang& gang) {
   gang.phase = Phase::kWaiting;
   gang.arrival = ++arrivals_;
+  gang.waiting_since = now_;
   gang.waiting_at = DevicesWithTurns(gang);
   const bool wide = gang.waiting_at.size() > 1;
   gang.home = wide ? nullptr : gang.waiting_at.front();
@@ -115,8 +123,31 @@ void Turns::StepOut(Gang& gang) {
 
 Gang* Turns::Next(const Device& device) const {
   const bool own_first = device.last_was_wide && !device.queue.empty();
-  if (device.wide.empty() || own_first) return device.queue.Front();
+  if (device.wide.empty() || own_first) return NextOfQueue(device);
   return device.wide.begin()->second;
+}
+
+// By the program's scores, but nobody is passed over for ever: who has waited too long comes first.
+Gang* Turns::NextOfQueue(const Device& device) const {
+  Gang* best = device.queue.Front();
+  if (best == nullptr || advice_ == nullptr || !advice_->scores()) return best;
+  const Gang* oldest = nullptr;
+  std::vector<Gang*> waiting = device.queue.Waiting();
+  for (Gang* gang : waiting) {
+    if (oldest == nullptr || gang->arrival < oldest->arrival) oldest = gang;
+  }
+  const Time longest = std::max(std::min(options_.max_wait, kLongestPassedOver),
+                                options_.turn_length * kTurnsPassedOver);
+  uint64_t best_score = advice_->Score(now_, FactsOf(*best));
+  for (Gang* gang : waiting) {
+    if (gang == oldest && now_ - gang->waiting_since > longest) return gang;
+    if (gang == best) continue;
+    const uint64_t score = advice_->Score(now_, FactsOf(*gang));
+    if (score <= best_score) continue;
+    best = gang;
+    best_score = score;
+  }
+  return best;
 }
 
 void Turns::Offer(Device& device) {
@@ -124,7 +155,8 @@ void Turns::Offer(Device& device) {
   Gang* gang = Next(device);
   if (gang == nullptr) return;
   for (const Device* at : gang->waiting_at) {
-    if (at->holder != nullptr || Next(*at) != gang) return;
+    if (at->holder != nullptr) return;
+    if (at != &device && Next(*at) != gang) return;  // asked once: a program may remember
   }
   Begin(*gang);
 }

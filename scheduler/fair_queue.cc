@@ -143,6 +143,14 @@ Gang* FairQueue::Front() const {
   return next == nullptr ? nullptr : next->waiting.begin()->second;
 }
 
+std::vector<Gang*> FairQueue::Waiting() const {
+  std::vector<Gang*> gangs;
+  for (const Share* share : competing_) {
+    if (!share->waiting.empty()) gangs.push_back(share->waiting.begin()->second);
+  }
+  return gangs;
+}
+
 bool FairQueue::ServedIsNext(Time slack) const {
   if (serving_ == nullptr || !serving_->waiting.empty()) return false;
   const double owed = (Clock() - serving_->virtual_time) * serving_->tenant->weight;

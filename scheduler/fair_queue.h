@@ -38,6 +38,8 @@ class FairQueue {
   void Remove(Gang& gang);
   // The longest waiting gang of the tenant that is next; null if nobody waits.
   Gang* Front() const;
+  // The longest waiting gang of each tenant that has any.
+  std::vector<Gang*> Waiting() const;
   bool empty() const { return size_ == 0; }
   size_t size() const { return size_; }
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string_view>
 
+#include "scheduler/advice.h"
 #include "scheduler/decision.h"
 #include "scheduler/snapshot.h"
 
@@ -36,6 +37,8 @@ class Policy {
  public:
   virtual ~Policy() = default;
   virtual Regime Decide(const DeviceSnapshot& device) const = 0;
+  // Null: the built-in order and lengths of turns.
+  virtual Advice* advice() const { return nullptr; }
 };
 
 // By name: "strict_priority", "weighted_fair"; null for any other.

@@ -16,6 +16,7 @@ Tenant& Registry::OfName(const TenantName& name) {
   if (is_new) {
     tenant.id = tenants_.size();
     tenant.name = name;
+    tenant.number = NumberOf(name);
     tenant.account = &accounting_.OfTenant(name);
   }
   return tenant;

@@ -13,6 +13,7 @@ namespace longwire::scheduler {
 // All that a policy may base its answer on: it changes with sessions and with latency-critical
 // activity, not with turns, so an answer never undoes its own reason.
 struct DeviceSnapshot {
+  Time now{0};  // when the policy is asked
   DeviceId device = 0;
   uint32_t latency_critical = 0;     // sessions
   uint32_t best_effort = 0;          // sessions

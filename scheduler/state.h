@@ -22,6 +22,7 @@ struct ScheduledSession;
 struct Tenant {
   uint64_t id = 0;
   TenantName name;
+  uint64_t number = 0;  // see advice.h
   PriorityClass priority_class = PriorityClass::kBestEffort;
   uint32_t weight = 1;
   std::map<SessionId, ScheduledSession*> sessions;
@@ -102,8 +103,9 @@ struct Gang {
   Time charged_from{0};             // what it used before is free
   std::vector<Device*> waiting_at;  // several: it is wide
   uint64_t arrival = 0;             // grows with each lining up
-  Ticket ticket;                    // if wide
-  Device* home = nullptr;           // where its use is charged; null if wide or free
+  Time waiting_since{0};
+  Ticket ticket;           // if wide
+  Device* home = nullptr;  // where its use is charged; null if wide or free
   Turn turn;
   Time wake_at = kForever;  // its timer
 

@@ -107,11 +107,28 @@ void Turns::OnActivity(Seat& seat, Activity activity) {
   }
 }
 
+TurnFacts Turns::FactsOf(const Gang& gang) const {
+  TurnFacts facts;
+  if (!gang.sessions.empty()) facts.session = gang.sessions.front()->id;
+  facts.tenant = gang.tenant->number;
+  facts.device = gang.home->id;
+  facts.weight = gang.tenant->weight;
+  facts.waited = now_ - gang.waiting_since;
+  facts.charged = gang.turn.charged;
+  return facts;
+}
+
+Time Turns::TurnLength(const Gang& gang) const {
+  const Time usual = options_.turn_length;
+  if (advice_ == nullptr || gang.home == nullptr) return usual;
+  return std::clamp(advice_->TurnLength(now_, FactsOf(gang), usual), kShortestTurn, kLongestTurn);
+}
+
 void Turns::Begin(Gang& gang) {
   Turn turn;
   turn.devices = gang.waiting_at;
   turn.since = now_;
-  turn.left = options_.turn_length;
+  turn.left = TurnLength(gang);
   turn.patience = options_.max_wait;
   StepOut(gang);
   const bool wide = turn.devices.size() > 1;
@@ -175,8 +192,9 @@ void Turns::Step(Gang& gang) {
     return Drain(gang);
   }
   if (turn.left <= Time{0}) {
-    if (contended && !IsNext(gang, Time{0})) return Drain(gang);
-    turn.left = options_.turn_length;  // nobody else waits, or nobody is before it: another turn
+    const bool by_score = advice_ != nullptr && advice_->scores();
+    if (contended && (by_score || !IsNext(gang, Time{0}))) return Drain(gang);
+    turn.left = TurnLength(gang);  // nobody else waits, or nobody is before it: another turn
     turn.patience = options_.max_wait;
     if (gang.home != nullptr) {
       QueueOf(*gang.home).Serve(*gang.tenant);
@@ -310,6 +328,7 @@ void Turns::Finish(Gang& gang) {
 void Turns::ReleaseDevices(Gang& gang) {
   Turn& turn = gang.turn;
   if (turn.devices.empty()) return;
+  if (advice_ != nullptr && gang.home != nullptr) advice_->OnTurnEnded(now_, FactsOf(gang));
   if (gang.home != nullptr) {
     FairQueue& queue = QueueOf(*gang.home);
     const bool wasted = turn.gave_up && gang.has_work() && turn.charged < options_.least_charge;

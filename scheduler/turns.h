@@ -13,6 +13,7 @@
 #include <set>
 #include <tuple>
 
+#include "scheduler/advice.h"
 #include "scheduler/changes.h"
 #include "scheduler/device_state.h"
 #include "scheduler/options.h"
@@ -24,8 +25,14 @@ namespace longwire::scheduler {
 class Turns {
  public:
   Turns(const Policy& policy, const Options& options, Changes& changes)
-      : policy_(&policy), options_(options), changes_(changes) {}
-  void SetPolicy(const Policy& policy) { policy_ = &policy; }
+      : options_(options), changes_(changes) {
+    SetPolicy(policy);
+  }
+  void SetPolicy(const Policy& policy) {
+    policy_ = &policy;
+    advice_ = policy.advice();
+  }
+  Advice* advice() const { return advice_; }
 
   // The time of all that follows; does what is due until then.
   void Advance(Time now);
@@ -56,6 +63,7 @@ class Turns {
   void AskPolicy(Device& device);
   void Offer(Device& device);
   Gang* Next(const Device& device) const;
+  Gang* NextOfQueue(const Device& device) const;
   void LineUp(Gang& gang);
   void StepOut(Gang& gang);
   FairQueue& QueueOf(Device& device);
@@ -63,6 +71,8 @@ class Turns {
 
   // Turns (turns.cc).
   void Begin(Gang& gang);
+  Time TurnLength(const Gang& gang) const;
+  TurnFacts FactsOf(const Gang& gang) const;
   void Step(Gang& gang);
   void Spend(Gang& gang) const;
   Time LingersUntil(Gang& gang);
@@ -78,7 +88,8 @@ class Turns {
   void ReleaseDevices(Gang& gang);
   void WakeAt(Gang& gang, Time time);
 
-  const Policy* policy_;
+  const Policy* policy_ = nullptr;
+  Advice* advice_ = nullptr;  // the policy's
   const Options& options_;
   Changes& changes_;
   Time now_{0};

@@ -49,6 +49,8 @@ inline constexpr std::string_view kGuards[] = {
     "lent",            // the return of chunks that another one holds: server/keeper/chunk_pool.cc
     "opening_rate",    // sessions that are opened too fast: server/admission/openings.cc
     "peer",            // programs of other users at a local socket: wire/socket.cc
+    "policy_answer",   // a policy whose answers are nonsense: policy/program.cc
+    "policy_time",     // a policy that takes the daemon's time: policy/program.cc
     "quota",           // more memory than a tenant may have: server/keeper/main.cc
     "quota_bytes",     // more bytes in flight than a tenant may have: worker/transfer/in_flight.h
     "quota_sessions",  // more sessions than a tenant may have: daemon/sessions/session_table.cc

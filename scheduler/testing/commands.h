@@ -1,6 +1,7 @@
 // The commands of transcripts, one class per thing under test. docs/scheduling.md lists them.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -17,7 +18,9 @@ namespace longwire::scheduler::testing {
 // core, at, open, close, tenant, join, gap, 1/0 (a report), show.
 class CoreCommands {
  public:
-  CoreCommands();
+  // What stands for a built-in policy of that name; the built-in one itself by default.
+  using Replace = std::function<std::unique_ptr<Policy>(const std::string& name)>;
+  explicit CoreCommands(Replace replace = {});
   // Returns what is printed: decisions with their times.
   std::string Run(const Command& command);
 
@@ -29,6 +32,7 @@ class CoreCommands {
   std::string Print(const std::vector<Decision>& decisions);
   std::string Show() const;
 
+  const Replace replace_;
   std::vector<std::unique_ptr<Policy>> policies_;
   std::unique_ptr<Core> core_;
   Time now_{0};

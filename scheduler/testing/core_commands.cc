@@ -72,10 +72,13 @@ Options Guarded(Options options) {
 
 }  // namespace
 
-CoreCommands::CoreCommands() { Restart(Command("core")); }
+CoreCommands::CoreCommands(Replace replace) : replace_(std::move(replace)) {
+  Restart(Command("core"));
+}
 
 Options CoreCommands::ReadSharing(const Command& command) {
-  auto policy = MakePolicy(command.Text("policy", "strict_priority"));
+  const std::string name = command.Text("policy", "strict_priority");
+  auto policy = replace_ ? replace_(name) : MakePolicy(name);
   if (policy == nullptr) throw std::invalid_argument("there is no such policy");
   policies_.push_back(std::move(policy));
   Options options;

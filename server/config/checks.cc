@@ -36,6 +36,7 @@ class Checker {
     CheckDevices();
     CheckTenants();
     CheckScheduler();
+    CheckPolicies();
     CheckWalls();
     CheckPool();
     CheckRules(config().rules(), "rules");
@@ -195,6 +196,18 @@ class Checker {
         "scheduler: expected a longest_wait no shorter than turn, found " +
             UnitText(DURATION, scheduler.longest_wait()) + " and " +
             UnitText(DURATION, scheduler.turn()));
+  }
+
+  void CheckPolicies() {
+    std::map<std::string, std::string> names;
+    std::string first;
+    for (int i = 0; i < config().policies_size(); ++i) {
+      const std::string path = Element("policies", i) + ".name";
+      const std::string& name = config().policies(i).name();
+      if (name.empty() || !CameBefore(&names, name, path, &first)) continue;
+      Add(path, "policies.name: expected a name of its own, found " + Quoted(name) +
+                    ", which another policy has (" + first + ")");
+    }
   }
 
   void CheckWalls() {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <span>
 
 #include "base/reason.h"
 #include "link/transport/codes.h"
@@ -78,6 +79,8 @@ transport::AdminReply Admin::Execute(const std::string& who,
       return Kill(who, request.kill().session());
     case transport::AdminRequest::kEvict:
       return Evict(who, request.evict().name());
+    case transport::AdminRequest::kPolicy:
+      return ChangePolicy(who, request.policy());
     case transport::AdminRequest::kDrain:
       return Drain(who, request.drain().off());
     case transport::AdminRequest::kForget:
@@ -124,6 +127,34 @@ transport::AdminReply Admin::Forget(const std::string& who, const std::string& h
   if (pool_ == nullptr) return Refuse("this server is not in a pool; ask one that is");
   std::string sentence;
   return pool_->Forget(host, &sentence) ? Done(who, sentence) : Refuse(sentence);
+}
+
+transport::AdminReply Admin::ChangePolicy(const std::string& who,
+                                          const transport::PolicyRequest& request) {
+  Policies& policies = table_.policies();
+  const std::string& name = request.name();
+  std::string sentence;
+  switch (request.request_case()) {
+    case transport::PolicyRequest::kLoad: {
+      const auto object = std::as_bytes(std::span(request.load()));
+      if (!policies.Load(name, object, &sentence)) return Refuse(sentence);
+      return Done(who, "the policy '" + name + "' decides now");
+    }
+    case transport::PolicyRequest::kUnload:
+      if (!policies.Unload(name, &sentence)) return Refuse(sentence);
+      return Done(who, "the policy '" + name + "' is unloaded; what is built in decides");
+    case transport::PolicyRequest::kSet: {
+      const transport::PolicyValueRequest& set = request.set();
+      if (!policies.SetValue(name, set.map(), set.key(), set.value(), &sentence)) {
+        return Refuse(sentence);
+      }
+      return Done(who, "in the map '" + set.map() + "' of the policy '" + name + "' " + set.key() +
+                           " has the value " + std::to_string(set.value()));
+    }
+    default:
+      return Refuse("this longwired (" LONGWIRE_VERSION
+                    ") does not know what is to be done with a policy; upgrade it");
+  }
 }
 
 transport::AdminReply Admin::DoneWithdrawing(const std::string& who, std::string sentence) {

@@ -272,6 +272,14 @@ void AddMemoryEvents(SessionTable& table, const transport::InspectRequest& reque
 
 }  // namespace
 
+// Tenants of the configuration: their numbers are keys of maps.
+void AddPolicies(SessionTable& table, const transport::InspectRequest& request,
+                 transport::InspectReply* reply) {
+  std::vector<std::string> tenants = {"default"};
+  for (const config::Tenant& tenant : table.config()->tenants()) tenants.push_back(tenant.name());
+  table.policies().Describe(request.policy_values(), tenants, reply);
+}
+
 transport::InspectReply InspectAll(SessionTable& table, const transport::InspectRequest& request) {
   static const auto administrator = [] {
     auto tenant = std::make_shared<config::Tenant>();
@@ -282,6 +290,7 @@ transport::InspectReply InspectAll(SessionTable& table, const transport::Inspect
   peer.tenant = administrator;
   transport::InspectReply reply = Inspect(table, peer);
   if (request.memory_events()) AddMemoryEvents(table, request, &reply);
+  AddPolicies(table, request, &reply);
   return reply;
 }
 
@@ -307,6 +316,7 @@ class InspectCall final : public UnaryCall<transport::InspectRequest, transport:
     } else {
       reply = Inspect(table, peer);
       if (request().memory_events()) AddMemoryEvents(table, request(), &reply);
+      if (peer.SeesAll()) AddPolicies(table, request(), &reply);
       const bool all = peer.tenant->admin() || table.config()->tenants_size() == 0;
       if (request().pool()) InspectPool(loop().pool(), all, peer.tenant->name(), &reply);
     }

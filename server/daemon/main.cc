@@ -193,14 +193,31 @@ int WaitForTheEnd(const sigset_t& signals, Reloader& reloader, Notifier& notifie
   }
 }
 
+// Nobody is opened by other rules than those of the configuration.
+bool TakePolicies(SessionTable& table, std::string* sentence) {
+  if (!table.policies().Prepare(*table.config(), sentence)) return false;
+  table.policies().Apply();
+  return true;
+}
+
+// Before a reload: nothing is in force yet, and nothing stays if it is refused.
+bool Prepare(SessionTable& table, AcceptLoop& accept, const config::Config& next,
+             std::string* problem) {
+  if (!table.policies().Prepare(next, problem)) return false;
+  if (accept.ReloadCredentials(next, problem)) return true;
+  table.policies().Abandon();
+  return false;
+}
+
 // First the sessions of the daemon before: their clients come back as soon as the port is open.
 bool Begin(SessionTable& table, AcceptLoop& accept, LocalSocket& local_socket, Pool* pool) {
   std::string sentence;
   const std::string path = config::LocalSocketPath(*table.config());
   accept.set_pool(pool);
   local_socket.set_pool(pool);
-  bool started = table.Start(&sentence) && (pool == nullptr || pool->Start(&sentence)) &&
-                 accept.Start(&sentence) && (path.empty() || local_socket.Start(path, &sentence));
+  bool started = TakePolicies(table, &sentence) && table.Start(&sentence) &&
+                 (pool == nullptr || pool->Start(&sentence)) && accept.Start(&sentence) &&
+                 (path.empty() || local_socket.Start(path, &sentence));
   local_socket.Inherit(table.InheritedClients());
   if (!started) Log(LogLevel::kError, sentence);
   return started;
@@ -237,18 +254,17 @@ int Serve(config::LiveConfig& live, Reloader& reloader, const sigset_t& signals)
     return 1;
   }
   reloader.set_preparation([&](const config::Config& next, std::string* problem) {
-    return accept.ReloadCredentials(next, problem);
+    return Prepare(table, accept, next, problem);
   });
-  live.Subscribe([&](const config::Config& now) { local_socket.SetMode(now); });
-  live.Subscribe([&table](const config::Config& now) {
+  live.Subscribe([&](const config::Config& now) {
+    local_socket.SetMode(now);
+    table.policies().Apply();
     table.scheduling().Change(SchedulingOptionsOf(now));
     ApplyTenants(now, table.scheduling(), table.awake_cores(), table.warden(), table.lendable());
     table.SendTerms(now);
   });
-  live.Subscribe([&removals](const config::Config& now) {
-    removals.CheckAll();
-    WarnOfExposure(now);
-  });
+  live.Subscribe([&removals](const config::Config&) { removals.CheckAll(); });
+  live.Subscribe(WarnOfExposure);
   WarnOfExposure(*first);
   removals.Start();
   MetricsEndpoint metrics([&] { return FamiliesOf(NewScrape(table, accept, pool.get())); });

@@ -152,6 +152,7 @@ TEST(DefaultFileTest, WithEveryKeySaidItGivesTheDefaultsAndTheExamples) {
     message->mutable_usage()->clear_file();
     message->clear_pool();
     message->clear_rules();
+    message->clear_policies();
     message->mutable_admission()->clear_openings_per_second();
     message->mutable_admission()->clear_sessions_of_identity();
   }

@@ -110,6 +110,16 @@ TESTED = {
         "e2e/pool_test.py", 'self.hold("c", "--devices", "2", "--memory", "6GiB")'),
     ("docs/pool.md", r"longwire pool explain"): (
         "e2e/pool_queue_test.py", 'words = ["pool", "explain"'),
+    ("docs/policies.md", r"longwire policy test "): ("e2e/policies_test.py", '"policy", "test"'),
+    ("docs/policies.md", r"longwire policy load: "): ("e2e/policies_test.py",
+                                                      "wait_for, line 6 of refused_loop.c"),
+    ("docs/policies.md", r"longwire policy load "): ("e2e/policies_test.py",
+                                                     'self.must("load", OBJECTS / "favourite.o")'),
+    ("docs/policies.md", r"longwire policy maps "): (
+        "e2e/policies_test.py", 'self.must("maps", "favourite", "ranks", "--set"'),
+    ("docs/policies.md", r"longwire policy list"): ("e2e/policies_test.py", 'self.must("list")'),
+    ("docs/policies.md", r"longwire policy unload "): ("e2e/policies_test.py",
+                                                       'self.must("unload", "favourite")'),
     ("docs/recipes/README.md", r"cat deploy/recipes/environment"): ("recipes/recipes_test.py",
                                                                    "def test_a_venv"),
     ("docs/recipes/README.md", r"for kind in client server"): ("containers/images_test.py",

@@ -10,13 +10,15 @@ import keys_server
 import reload_probes
 import reload_probes_admission
 import reload_probes_held
+import reload_probes_policies
 import reload_probes_rules
 import reload_probes_scheduler
 import server
 from reload_cases import PROBES
 
 # Who enter their probes into PROBES.
-TABLES = (reload_probes, reload_probes_admission, reload_probes_held, reload_probes_rules,
+TABLES = (reload_probes, reload_probes_admission, reload_probes_held, reload_probes_policies,
+          reload_probes_rules,
           reload_probes_scheduler)
 
 # Another value for each key that is read at the start only.

@@ -8,7 +8,7 @@ import pathlib
 import re
 import sys
 
-FOLDERS = ("cli", "client-shim", "link", "server", "softgpu", "wire")
+FOLDERS = ("cli", "client-shim", "link", "policy", "server", "softgpu", "wire")
 
 
 def names(pattern, *files):

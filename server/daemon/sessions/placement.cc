@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <charconv>
 #include <string_view>
+#include <utility>
+
+#include "policy/placing.h"
 
 namespace longwire::daemon {
 namespace {
@@ -43,13 +46,16 @@ uint64_t FirstLease(const std::vector<scheduler::DeviceLoad>& loads) {
 
 // In the driver's order; none with a sentence. Each has room for `bytes`.
 std::vector<int32_t> ChooseBy(const std::vector<scheduler::DeviceLoad>& loads, uint32_t devices,
-                              uint64_t bytes, config::Placement policy, std::string* sentence) {
+                              uint64_t bytes, config::Placement policy, policy::Program* program,
+                              std::string* sentence) {
   if (loads.empty()) {
     *sentence = "no device of the server can be used now; its log says why";
     return {};
   }
   scheduler::PlacementRequest request{devices, bytes};
-  auto chosen = scheduler::MakePlacement(config::Placement_Name(policy))->Place(loads, request);
+  auto placement = scheduler::MakePlacement(config::Placement_Name(policy));
+  auto chosen = program == nullptr ? placement->Place(loads, request)
+                                   : policy::PlaceByScore(loads, request, *placement, *program);
   *sentence = chosen.refusal;
   std::vector<int32_t> ordinals(chosen.devices.begin(), chosen.devices.end());
   std::ranges::sort(ordinals);
@@ -162,12 +168,17 @@ std::map<int32_t, uint64_t> PlacementTable::Free(const warden::Stats& stats) {
 std::vector<int32_t> PlacementTable::Choose(const std::vector<scheduler::DeviceLoad>& loads,
                                             uint32_t devices, uint64_t bytes,
                                             config::Placement policy, std::string* sentence) const {
-  std::vector<int32_t> chosen = ChooseBy(loads, devices, bytes, policy, sentence);
+  std::vector<int32_t> chosen = ChooseBy(loads, devices, bytes, policy, program_.get(), sentence);
   if (!chosen.empty() || cordoned_.empty()) return chosen;
   std::string list;
   for (int32_t device : cordoned_) list += (list.empty() ? "" : ", ") + std::to_string(device);
   *sentence += " The server's administrator lets no new sessions onto device " + list + ".";
   return chosen;
+}
+
+void PlacementTable::Use(std::shared_ptr<policy::Program> program) {
+  base::MutexLock lock(mutex_);
+  program_ = std::move(program);
 }
 
 void PlacementTable::Cordon(int32_t device, bool cordoned) {

@@ -5,12 +5,14 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "base/lock_ranks.h"
 #include "base/mutex.h"
+#include "policy/program.h"
 #include "proto/config.pb.h"
 #include "scheduler/placement/placement.h"
 #include "server/protocol/warden.h"
@@ -53,6 +55,8 @@ class PlacementTable {
   // A session that another daemon placed there.
   void Inherit(uint64_t session, std::vector<int32_t> devices, uint64_t bytes = 0);
   void Forget(uint64_t session);
+  // From now on the policy is asked for scores; null: what is built in alone.
+  void Use(std::shared_ptr<policy::Program> program);
   // Whether new sessions may be placed on the device; those that are there stay.
   void Cordon(int32_t device, bool cordoned);
   std::set<int32_t> Cordoned();
@@ -72,7 +76,8 @@ class PlacementTable {
       LONGWIRE_REQUIRES(mutex_);
 
   base::Mutex mutex_{base::ranks::kPlacementTable};
-  std::map<uint64_t, Placed> placed_ LONGWIRE_GUARDED_BY(mutex_);  // by session
+  std::map<uint64_t, Placed> placed_ LONGWIRE_GUARDED_BY(mutex_);         // by session
+  std::shared_ptr<policy::Program> program_ LONGWIRE_GUARDED_BY(mutex_);  // may be null
   std::set<int32_t> cordoned_ LONGWIRE_GUARDED_BY(mutex_);
 };
 

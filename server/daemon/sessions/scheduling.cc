@@ -125,6 +125,7 @@ void Scheduling::Enter(const scheduler::SessionInfo& session,
   }
   Watch(epoll_.get(), page->bell_descriptor(), session.id);
   Deliver(scheduler::SessionOpened{session});
+  TakeClasses();
   WatchSharedDevices();
   eventfd_write(wake_.get(), 1);  // there may be something to wait for now
 }
@@ -214,6 +215,7 @@ void Scheduling::Loop() {
       worker->second.page->Answer();
       Poll(worker->first);
     }
+    DropEndedProgram();
     if (Now() >= next_poll_) {
       PollAll();
       next_poll_ = Now() + (IsShared() ? kPollInterval : kSample);

@@ -15,6 +15,7 @@
 
 #include "base/lock_ranks.h"
 #include "base/mutex.h"
+#include "policy/program.h"
 #include "scheduler/accounting.h"
 #include "scheduler/core.h"
 #include "server/gates/gate_page.h"
@@ -64,6 +65,8 @@ class Scheduling {
   void Join(uint64_t first, uint64_t second);
   // Takes effect at once, for running sessions too.
   void Change(const SchedulingOptions& options);
+  // From now on the policy is asked, for running sessions too; null: what is built in alone.
+  void Use(std::shared_ptr<policy::Program> program);
   // The options in force.
   SchedulingOptions options();
   // Takes effect at once, for the tenant's running sessions too.
@@ -134,6 +137,11 @@ class Scheduling {
   bool IsShared() const LONGWIRE_REQUIRES(mutex_);
   void SetTimeSlice(Seat& seat) LONGWIRE_REQUIRES(mutex_);
   void OpenAllGates() LONGWIRE_REQUIRES(mutex_);
+  std::unique_ptr<scheduler::Policy> MakePolicy() const LONGWIRE_REQUIRES(mutex_);
+  void TakeProgram(std::shared_ptr<policy::Program> program) LONGWIRE_REQUIRES(mutex_);
+  void TakePolicy() LONGWIRE_REQUIRES(mutex_);
+  void TakeClasses() LONGWIRE_REQUIRES(mutex_);
+  void DropEndedProgram() LONGWIRE_REQUIRES(mutex_);
   static void Sample(Device& device);
   void WatchSharedDevices() LONGWIRE_REQUIRES(mutex_);
   Seat* FindSeat(uint64_t session, uint32_t device) LONGWIRE_REQUIRES(mutex_);
@@ -144,6 +152,7 @@ class Scheduling {
 
   base::Mutex mutex_{base::ranks::kScheduling};
   SchedulingOptions options_ LONGWIRE_GUARDED_BY(mutex_);
+  std::shared_ptr<policy::Program> program_ LONGWIRE_GUARDED_BY(mutex_);  // beside it; may be null
   std::unique_ptr<scheduler::Policy> policy_ LONGWIRE_GUARDED_BY(mutex_);
   scheduler::Core core_ LONGWIRE_GUARDED_BY(mutex_);
   std::map<uint32_t, Device> devices_ LONGWIRE_GUARDED_BY(mutex_);

@@ -38,32 +38,27 @@ void Scheduling::ChangeTenant(const std::string& tenant, PriorityClass priority_
     worker.info.weight = weight;
   }
   Deliver(scheduler::TenantChanged{tenant, priority_class, weight});
+  TakeClasses();
   eventfd_write(wake_.get(), 1);
 }
 
 void Scheduling::Change(const SchedulingOptions& options) {
   base::MutexLock lock(mutex_);
-  auto policy = scheduler::MakePolicy(options.policy);
-  if (policy == nullptr) return;
+  if (scheduler::MakePolicy(options.policy) == nullptr) return;
   const bool was_enabled = options_.enabled;
   if (was_enabled && !options.enabled) {
     for (auto& [id, worker] : workers_) Deliver(scheduler::SessionClosed{id});
   }
   options_ = options;
-  std::swap(policy_, policy);  // the old one lives until the core has the new one
-  scheduler::SharingChanged change{policy_.get(), options_.times};
-  if (options_.enabled) {
-    Deliver(change);
-  } else {
-    core_.On(Now(), change);  // it has no sessions
-    OpenAllGates();
-  }
+  TakePolicy();
+  if (!options_.enabled) OpenAllGates();
   if (!was_enabled && options_.enabled) {
     for (auto& [number, device] : devices_) {
       for (Seat& seat : device.seats) seat.core_from = seat.gpu_time;
     }
     for (auto& [id, worker] : workers_) Deliver(scheduler::SessionOpened{worker.info});
   }
+  TakeClasses();
   for (auto& [number, device] : devices_) {
     for (Seat& seat : device.seats) SetTimeSlice(seat);
   }

@@ -111,6 +111,7 @@ SessionTable::SessionTable(const config::LiveConfig& live)
   auto starter = [this](std::string* sentence) { return StartWarden(*live_.Get(), sentence); };
   warden_ = std::make_unique<WardenClient>(live_.Get()->warden(), starter, events);
   scheduling_ = std::make_unique<Scheduling>(SchedulingOptionsOf(*live_.Get()));
+  policies_ = std::make_unique<Policies>(*scheduling_, placements_);
 }
 
 SessionTable::~SessionTable() {

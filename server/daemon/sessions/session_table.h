@@ -15,6 +15,7 @@
 #include "base/mutex.h"
 #include "server/admission/entrance.h"
 #include "server/config/live_config.h"
+#include "server/daemon/policies/policies.h"
 #include "server/daemon/sessions/farewells.h"
 #include "server/daemon/sessions/identity_figures.h"
 #include "server/daemon/sessions/images.h"
@@ -111,6 +112,7 @@ class SessionTable {
   // How many streams the identity's sessions have, which it may resume.
   size_t StreamsOf(const std::string& identity);
   PlacementTable& placements() { return placements_; }
+  Policies& policies() { return *policies_; }
   IdentityFigures& identities() { return identities_; }
   OpeningTimes& opening_times() { return opening_times_; }
   std::vector<UsageRecord> RecentlyEnded() const { return usage_->Recent(); }
@@ -181,7 +183,8 @@ class SessionTable {
   LocalClients inherited_clients_;  // between Start and InheritedClients
   std::unique_ptr<WardenClient> warden_;
   std::unique_ptr<Scheduling> scheduling_;
-  std::unique_ptr<UsageLog> usage_;  // asks warden_
+  std::unique_ptr<Policies> policies_;  // tells scheduling_ and placements_
+  std::unique_ptr<UsageLog> usage_;     // asks warden_
   AwakeCores awake_cores_;
   PlacementTable placements_;
   gates::HostMemoryTable host_memory_;
