@@ -30,8 +30,8 @@ std::string NewNumber() {
 
 // Of a program that does not say itself how long it waits.
 std::chrono::seconds ToldWait(const wire::OpenReply& reply) {
-  constexpr uint64_t kMost = wire::kForeverSeconds;
-  return std::chrono::seconds(std::min(reply.wait, kMost));
+  constexpr uint64_t kLongestWait = wire::kForeverSeconds;
+  return std::chrono::seconds(std::min(reply.wait, kLongestWait));
 }
 
 }  // namespace
