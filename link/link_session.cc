@@ -85,11 +85,12 @@ void LinkSession::ProgramGone() {
   for (auto& lane : lanes_) lane->Stop({});
 }
 
-void LinkSession::Refuse(int32_t code, const std::string& sentence) {
+void LinkSession::Refuse(int32_t code, const std::string& sentence, uint64_t wait) {
   Log(LogLevel::kWarning, sentence);
   wire::OpenReply reply;
   reply.code = code;
   reply.sentence = sentence;
+  reply.wait = wait;
   wire::Writer writer;
   reply.Encode(writer);
   wire::SendMessage(socket_.get(), writer.span());
@@ -169,6 +170,7 @@ void LinkSession::TakeAnswer(bool refused, Asked* asked, std::string* sentence) 
     asked->code = transport::kSystemDriverMismatch;
   } else if (refused) {
     if (reply.code != 0) asked->code = reply.code;
+    asked->wait = reply.wait;
     *sentence = reply.sentence;
   }
 }
@@ -228,6 +230,14 @@ int32_t LinkSession::CodeOfRefusal() {
   return transport::kNoDevice;
 }
 
+// The longest that a server allows: it may be the one with room next.
+uint64_t LinkSession::WaitOfRefusal() {
+  base::MutexLock lock(mutex_);
+  uint64_t longest = 0;
+  for (const auto& [place, asked] : asked_) longest = std::max(longest, asked.wait.load());
+  return longest;
+}
+
 // True if program and link share a version; else the program is refused. The server refuses
 // requests that cannot be decoded.
 bool LinkSession::Understands(const wire::Message& message) {
@@ -265,7 +275,7 @@ bool LinkSession::Open(wire::Message& message) {
   std::string sentence;
   auto first = FirstOf(ask, &sentence);
   if (!first) {
-    Refuse(CodeOfRefusal(), sentence);
+    Refuse(CodeOfRefusal(), sentence, WaitOfRefusal());
     return false;
   }
   Asked& asked = AskedOf(*first);

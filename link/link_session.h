@@ -52,7 +52,8 @@ class LinkSession {
     transport::OpenSessionReply opened;
     wire::OpenReply reply;
     std::atomic<int32_t> code{
-        transport::kNoDevice};  // CUresult for the program if the server refused
+        transport::kNoDevice};      // CUresult for the program if the server refused
+    std::atomic<uint64_t> wait{0};  // as wire::OpenReply has it
     transport::InspectReply view;
   };
 
@@ -74,8 +75,9 @@ class LinkSession {
   grpc::Status GoToPlace(transport::OpenSessionRequest request, Contender& contender, Asked* asked,
                          std::string* sentence);
   int32_t CodeOfRefusal();
+  uint64_t WaitOfRefusal();
   bool ReplyToProgram(wire::OpenReply reply);
-  void Refuse(int32_t code, const std::string& sentence);
+  void Refuse(int32_t code, const std::string& sentence, uint64_t wait = 0);
   void RefuseView(const std::string& sentence);
   bool MakeLanes(const transport::OpenSessionReply& answer, const wire::OpenReply& reply);
   bool StartLanes(std::string* sentence);

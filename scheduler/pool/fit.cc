@@ -121,12 +121,19 @@ std::string KindOf(const std::string& tenant, const std::string& program) {
   return tenant + "\n" + program;
 }
 
+size_t CachedFor(const Wish& wish, const HostState& host) {
+  return static_cast<size_t>(std::ranges::count_if(
+      wish.images, [&](const std::string& image) { return host.images.contains(image); }));
+}
+
 bool IsBefore(const Wish& wish, const HostState& one, const HostState& other,
               const std::string& policy) {
   if (policy == "affinity") {
     const std::string kind = KindOf(wish.tenant, wish.program);
     const bool known = one.programs.contains(kind);
     if (known != other.programs.contains(kind)) return known;
+    const auto cached = std::pair(CachedFor(wish, one), CachedFor(wish, other));
+    if (cached.first != cached.second) return cached.first > cached.second;
   }
   const auto free = std::pair(FreeOf(one), FreeOf(other));
   const auto sessions = std::pair(SessionsPerDevice(one), SessionsPerDevice(other));

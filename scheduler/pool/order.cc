@@ -1,6 +1,7 @@
 #include "scheduler/pool/order.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <tuple>
 
@@ -47,10 +48,11 @@ bool Order::ComesBefore(const Line& one, const Line& other) const {
   const auto key = [this](const Line& line) {
     const Wish& wish = wishes_[line.wishes[line.next]];
     const uint32_t weight = std::max(1u, wish.weight);
-    // Where two have as much, one more is less of what the heavier one is due. Of those that are
-    // alike each is looked at once before one is looked at again.
-    return std::tuple(PartOf(line.held) / weight, -static_cast<int64_t>(weight), line.next,
-                      line.served, wish.age, wish.number);
+    // In millionths, so that what is the same is not told apart by how it was rounded. Where two
+    // have as much, one more is less of what the heavier one is due. Of those that are alike each
+    // is looked at once before one is looked at again.
+    return std::tuple(std::llround(PartOf(line.held) / weight * 1e6), -static_cast<int64_t>(weight),
+                      line.next, line.served, wish.age, wish.number);
   };
   return key(one) < key(other);
 }

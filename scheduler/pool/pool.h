@@ -47,6 +47,7 @@ struct HostState {
   bool cordoned = false;
   std::vector<DeviceState> devices;
   std::set<std::string> programs;              // KindOf those that run there
+  std::set<std::string> images;                // of modules, in its cache
   std::map<std::string, Held> held;            // by tenant
   std::map<std::string, uint32_t> identities;  // sessions of each
 };
@@ -67,6 +68,7 @@ struct Wish {
   uint64_t limit = 0;   // seconds after which its session is ended; 0: it has no limit
   bool wait = false;    // else it is refused where it fits nowhere now
   std::string program;
+  std::vector<std::string> images;  // that it has used before, as far as known
 };
 
 enum class Outcome { kPlaced, kWaits, kRefused };
@@ -145,6 +147,8 @@ std::vector<int32_t> ChooseDevices(const Wish& wish, const HostState& host,
 // Whether `one` is the better host for the wish by the policy; both have room.
 bool IsBefore(const Wish& wish, const HostState& one, const HostState& other,
               const std::string& policy);
+// How many of the images that the wish has used the host has in its cache.
+size_t CachedFor(const Wish& wish, const HostState& host);
 // As its claim does.
 void Take(const Wish& wish, const std::vector<int32_t>& devices, HostState* host);
 // Its priority, and one more if it has waited for `patience`.

@@ -9,7 +9,8 @@ namespace longwire::scheduler::testing {
 
 // pool
 // host NAME [devices=1] [memory=80GiB] [sessions=0] [busy=40] [label=gpu:h200] [runs=PROGRAM]
-// ask POLICY [devices=1] [memory=0] [label=gpu:h200] [program=p] [times=1]
+// [images=a:b] ask POLICY [devices=1] [memory=0] [label=gpu:h200] [program=p] [images=a:b]
+// [times=1]
 //   Each one's host; those that are placed take their devices.
 // queue POLICY hosts=N devices=N requests=N [rate=10] [seed=1]
 //   For each second the numbers of those that are placed then.
@@ -36,6 +37,13 @@ void ReadLabel(const Command& command, pool::Labels* labels) {
   if (!label.empty()) (*labels)[label.substr(0, colon)] = label.substr(colon + 1);
 }
 
+std::vector<std::string> Images(const Command& command) {
+  std::vector<std::string> images;
+  std::istringstream words(command.Text("images", ""));
+  for (std::string word; std::getline(words, word, ':');) images.push_back(word);
+  return images;
+}
+
 }  // namespace
 
 void PoolCommands::AddHost(const Command& command) {
@@ -47,6 +55,7 @@ void PoolCommands::AddHost(const Command& command) {
   if (const std::string runs = command.Text("runs", ""); !runs.empty()) {
     host.programs.insert(pool::KindOf("t", runs));
   }
+  for (const std::string& image : Images(command)) host.images.insert(image);
   const uint64_t bytes = ParseBytes(command.Text("memory", "80GiB"));
   const double busy = static_cast<double>(command.Number("busy", 0)) / 100;
   for (uint64_t i = command.Number("devices", 1); i > 0; --i) {
@@ -64,6 +73,7 @@ std::string PoolCommands::Ask(const Command& command) {
   wish.devices = static_cast<uint32_t>(command.Number("devices", 1));
   wish.bytes = ParseBytes(command.Text("memory", "0"));
   wish.program = command.Text("program", "p");
+  wish.images = Images(command);
   ReadLabel(command, &wish.labels);
   std::ostringstream output;
   for (uint64_t left = command.Number("times", 1); left > 0; --left) {

@@ -223,6 +223,20 @@ void ImageStore::Drop(Index::iterator image) {
   index_.erase(image);
 }
 
+std::vector<std::pair<std::string, wire::Digest>> ImageStore::Newest(size_t most) {
+  std::map<uint64_t, std::pair<std::string, wire::Digest>> by_use;  // no two are used at once
+  base::MutexLock lock(mutex_);
+  for (const auto& [name, tenant] : tenants_) {
+    for (const auto& [used, digest] : tenant.by_use) {
+      by_use[used] = {name, digest};
+      if (by_use.size() > most) by_use.erase(by_use.begin());
+    }
+  }
+  std::vector<std::pair<std::string, wire::Digest>> newest;
+  for (auto one = by_use.rbegin(); one != by_use.rend(); ++one) newest.push_back(one->second);
+  return newest;
+}
+
 Figures ImageStore::figures() {
   base::MutexLock lock(mutex_);
   Figures now = counts_;

@@ -12,6 +12,8 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/lock_ranks.h"
 #include "base/mutex.h"
@@ -58,6 +60,8 @@ class ImageStore {
             const wire::Descriptor& memory, std::string* why = nullptr);
 
   Figures figures();
+  // The images that tenants used last, with the tenant that did; the newest first.
+  std::vector<std::pair<std::string, wire::Digest>> Newest(size_t most);
 
  private:
   struct Image {

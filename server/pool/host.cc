@@ -20,6 +20,8 @@ constexpr std::chrono::milliseconds kStep{100};
 constexpr std::chrono::milliseconds kIdleStep{1000};
 constexpr std::chrono::seconds kCheck{2};
 constexpr std::chrono::seconds kLoad{2};
+constexpr std::chrono::seconds kWarmPause{
+    5};  // it is longer than the load, and changes more slowly
 // Of one transaction: etcd takes 128 operations.
 constexpr size_t kAtOnce = 30;
 // What it may take to give back what has just ended, at longwired's own end.
@@ -164,6 +166,10 @@ void HostPart::Step() {
   if (Clock::now() >= next_load_) {
     WriteLoad();
     next_load_ = Clock::now() + kLoad;
+  }
+  if (Clock::now() >= next_warm_) {
+    WriteWarm();
+    next_warm_ = Clock::now() + kWarmPause;
   }
 }
 
@@ -359,16 +365,26 @@ bool HostPart::GiveBack(const std::vector<std::string>& numbers) {
   return false;
 }
 
-void HostPart::WriteLoad() {
-  const std::string text = Encode(facts_.Loads());
-  if (text == load_written_) return;
+bool HostPart::WriteHint(std::string_view folder, const std::string& text) {
   etcd::pb::PutRequest request;
   etcd::pb::PutResponse reply;
   std::string sentence;
-  request.set_key(Key(kLoads, options_.name));
+  request.set_key(Key(folder, options_.name));
   request.set_value(text);
   request.set_lease(joined_lease_);
-  if (client_.Put(request, &reply, &sentence)) load_written_ = text;
+  return client_.Put(request, &reply, &sentence);
+}
+
+void HostPart::WriteLoad() {
+  const std::string text = Encode(facts_.Loads());
+  if (text != load_written_ && WriteHint(kLoads, text)) load_written_ = text;
+}
+
+void HostPart::WriteWarm() {
+  const std::optional<Warm> warm = facts_.Warmth();
+  if (!warm) return;
+  const std::string text = Encode(*warm);
+  if (text != warm_written_ && WriteHint(kWarm, text)) warm_written_ = text;
 }
 
 }  // namespace longwire::pool

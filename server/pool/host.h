@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -27,6 +28,8 @@ class HostFacts {
   // with a sentence when it is not known.
   virtual bool Describe(Capacity* capacity, std::string* sentence) = 0;
   virtual Load Loads() = 0;
+  // Nothing where nobody would choose by it.
+  virtual std::optional<Warm> Warmth() = 0;
   // The claims of all sessions that run, those too that were opened without one.
   virtual Claims Running() = 0;
   // Whether no worker and no memory is left of these sessions.
@@ -116,6 +119,8 @@ class HostPart {
   void DropGone();
   bool GiveBack(const std::vector<std::string>& numbers);
   void WriteLoad();
+  void WriteWarm();
+  bool WriteHint(std::string_view folder, const std::string& text);
   void Leave(const std::string& sentence);
   std::vector<std::string> Listed(State state, size_t most);
 
@@ -132,8 +137,8 @@ class HostPart {
   // Of the client, when the last epoch was counted.
   std::atomic<uint64_t> went_back_{0};
   int64_t joined_lease_ = 0;
-  std::string load_written_;
-  Clock::time_point next_check_{}, next_load_{};
+  std::string load_written_, warm_written_;
+  Clock::time_point next_check_{}, next_load_{}, next_warm_{};
 
   std::thread thread_;
   // Held while what is kept is counted and more is added, so without a rank: what it asks may wait.

@@ -273,6 +273,7 @@ bool HostPart::Join(std::string* sentence) {
   written_ = incarnation_;
   if (!WriteIdentity(sentence)) return false;
   load_written_.clear();
+  warm_written_.clear();
   Log(LogLevel::kInfo, "in the pool as '" + options_.name + "', incarnation " +
                            std::to_string(incarnation_) + ", with " +
                            std::to_string(truth.claims.size()) + " sessions");

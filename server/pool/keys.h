@@ -16,6 +16,7 @@ inline constexpr std::string_view kHosts = "longwire/host/";
 inline constexpr std::string_view kDevices = "longwire/gpu/";
 inline constexpr std::string_view kCapacities = "longwire/cap/";
 inline constexpr std::string_view kLoads = "longwire/load/";
+inline constexpr std::string_view kWarm = "longwire/warm/";
 inline constexpr std::string_view kClaims = "longwire/claim/";
 inline constexpr std::string_view kSessions = "longwire/sess/";
 // Counts up when etcd was restored from an older copy: what hosts wrote before does not hold.

@@ -127,6 +127,7 @@ void PlacerPart::Lead() {
   told_.clear();
   skipped_.clear();
   ages_.Clear();
+  warm_.Clear();
 }
 
 // A watch at a member that is stopped says nothing for long, and whoever waits would, too.
@@ -148,7 +149,10 @@ void PlacerPart::CheckWatch() {
 }
 
 bool PlacerPart::ReadMirror() {
-  return mirror_->Look([this](const etcd::Mirror::Keys& keys) { directory_.Update(keys); });
+  return mirror_->Look([this](const etcd::Mirror::Keys& keys) {
+    directory_.Update(keys);
+    warm_.Look(keys);
+  });
 }
 
 bool PlacerPart::IsElected() const {
@@ -172,7 +176,10 @@ bool PlacerPart::Pass() {
     return true;
   }
   std::vector<scheduler::pool::HostState> hosts = HostStates(directory);
-  for (scheduler::pool::HostState& host : hosts) ages_.Fill(directory, &host);
+  for (scheduler::pool::HostState& host : hosts) {
+    ages_.Fill(directory, &host);
+    warm_.Fill(&host);
+  }
   std::vector<const Waiter*> waiters, full;
   std::vector<scheduler::pool::Wish> wishes;
   std::set<std::string> numbers;
@@ -194,6 +201,7 @@ bool PlacerPart::Pass() {
     waiters.push_back(&waiter);
     wishes.push_back(WishOf(waiter));
     ages_.Fill(waiter, &wishes.back());
+    warm_.Fill(&wishes.back());
   }
   auto decisions =
       planner_.Plan(std::move(hosts), wishes, one_by_one_ ? 1 : kPlacements, Ages::Seconds(clock));

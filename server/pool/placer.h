@@ -17,6 +17,7 @@
 #include "server/pool/ages.h"
 #include "server/pool/directory.h"
 #include "server/pool/limits.h"
+#include "server/pool/warm.h"
 
 namespace longwire::pool {
 
@@ -73,7 +74,8 @@ class PlacerPart {
   const TenantLimits limits_;
   const std::function<bool()> may_;
   scheduler::pool::Planner planner_;
-  Ages ages_;  // used by the thread alone
+  Ages ages_;       // used by the thread alone
+  WarmHosts warm_;  // likewise
   std::atomic<bool> stop_{false};
   std::atomic<bool> leads_{false};
   std::atomic<uint64_t> placed_{0};

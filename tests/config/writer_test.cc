@@ -50,6 +50,7 @@ tenants:
     pinned_memory: 16GiB
     modules: 65536
     awake: 0s
+    wait: 0s
     monitor: false
 max_sessions: 256
 resume_grace: 90s

@@ -54,5 +54,22 @@ TEST(Options, AFormerNameIsAcceptedWithAWarning) {
   unsetenv("LONGWIRE_CACHE_UPLOADS");
 }
 
+TEST(Options, AWaitThatIsNotSaidIsTheServers) {
+  const auto wait = [](const char* text) {
+    setenv("LONGWIRE_WAIT", text, 1);
+    const auto read = ReadOptions("/nonexistent").wait;
+    unsetenv("LONGWIRE_WAIT");
+    return read;
+  };
+  EXPECT_EQ(ReadOptions("/nonexistent").wait, std::nullopt);
+  EXPECT_EQ(wait("0"), std::chrono::seconds(0));
+  EXPECT_EQ(wait("90s"), std::chrono::seconds(90));
+  EXPECT_EQ(wait("forever"), std::chrono::hours(24 * 36500));
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(wait("5"), std::chrono::seconds(0));
+  EXPECT_NE(::testing::internal::GetCapturedStderr().find("LONGWIRE_WAIT has to be a duration"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace longwire::shim

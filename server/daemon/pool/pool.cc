@@ -75,6 +75,11 @@ scheduler::pool::Options PlannerOptionsOf(const config::Pool& config) {
 }  // namespace
 
 Pool::Pool(SessionTable& table, const config::Pool& config) : table_(table), config_(config) {
+  table_.images().TellUsed([used = used_images_](const std::string& tenant,
+                                                 const std::string& program,
+                                                 const std::string& digest) {
+    used->Used(pool::ProgramName(tenant, program), pool::ImageName(tenant, digest));
+  });
   table_.JoinPool([this](const ServerSession& session) { OnGone(session); });
   // Nothing more, until it is known which part of its memory this host has.
   for (const auto& [tenant, limit] : LimitsOf(config_)) {
@@ -180,6 +185,15 @@ pool::Load Pool::Loads() {
     of.set_free_bytes(bytes / kFreeStep * kFreeStep);
   }
   return load;
+}
+
+std::optional<pool::Warm> Pool::Warmth() {
+  if (config_.placement() != config::Pool::affinity) return std::nullopt;
+  std::vector<std::string> cached;
+  for (const auto& [tenant, digest] : table_.images().Newest(pool::UsedImages::kCached)) {
+    cached.push_back(pool::ImageName(tenant, wire::Hexadecimal(digest)));
+  }
+  return used_images_->Record(cached);
 }
 
 pool::Claims Pool::Running() {

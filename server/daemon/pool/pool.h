@@ -12,6 +12,7 @@
 #include "server/pool/host.h"
 #include "server/pool/parts.h"
 #include "server/pool/placer.h"
+#include "server/pool/warm.h"
 
 namespace longwire::daemon {
 
@@ -49,6 +50,7 @@ class Pool final : public pool::HostFacts, public pool::MemoryFacts {
 
   bool Describe(pool::Capacity* capacity, std::string* sentence) override;
   pool::Load Loads() override;
+  std::optional<pool::Warm> Warmth() override;
   pool::Claims Running() override;
   bool AreGone(const std::vector<uint64_t>& sessions) override;
   bool Memory(std::map<std::string, pool::TenantMemory>* by_tenant) override;
@@ -76,6 +78,8 @@ class Pool final : public pool::HostFacts, public pool::MemoryFacts {
   std::unique_ptr<pool::FrontPart> front_;
   std::unique_ptr<pool::PlacerPart> placer_;
   std::unique_ptr<pool::PartsPart> parts_;
+  // The table's threads may tell of images for longer than there is a pool.
+  const std::shared_ptr<pool::UsedImages> used_images_ = std::make_shared<pool::UsedImages>();
   bool started_ = false;
   bool described_ = false;  // used by the host's thread
 };

@@ -42,7 +42,13 @@ Images::~Images() {
   for (Worker& worker : left) worker.thread.join();
 }
 
-std::string Images::Serve(uint64_t session, const std::string& tenant, wire::Descriptor control) {
+std::vector<std::pair<std::string, wire::Digest>> Images::Newest(size_t most) {
+  if (store_ == nullptr) return {};
+  return store_->Newest(most);
+}
+
+std::string Images::Serve(uint64_t session, const std::string& tenant, const std::string& program,
+                          wire::Descriptor control) {
   base::MutexLock lock(mutex_);
   for (auto worker = workers_.begin(); worker != workers_.end();) {
     auto next = std::next(worker);
@@ -55,6 +61,7 @@ std::string Images::Serve(uint64_t session, const std::string& tenant, wire::Des
   Worker& worker = workers_.emplace_back();
   worker.session = session;
   worker.tenant = tenant;
+  worker.program = program;
   worker.control = std::move(control);
   if (base::StartThread(&worker.thread, [this, &worker] { Run(worker); })) return {};
   workers_.pop_back();
@@ -109,6 +116,7 @@ bool Images::Answer(Worker& worker, const wire::Message& message) {
 bool Images::Answer(Worker& worker, const images::Find& find) {
   wire::Digest digest;
   if (!wire::ParseHexadecimal(find.digest, &digest)) return false;
+  if (used_) used_(worker.tenant, worker.program, find.digest);
   images::Found found{find.request, false, store_ != nullptr};
   wire::Descriptor memory;
   if (store_ != nullptr && find.with_bytes) {

@@ -29,9 +29,16 @@ class Images {
   explicit Images(const images::ImageStore::Options& options, OnLinked linked = {});
   ~Images();
 
+  // Is told of each image that a program asks for. Before the first Serve.
+  using OnUsed = std::function<void(const std::string& tenant, const std::string& program,
+                                    const std::string& digest)>;
+  void TellUsed(OnUsed used) { used_ = std::move(used); }
   // Answers a worker over `control` until the worker closes its end. What it sent before is still
   // stored. Returns why it cannot, else nothing.
-  std::string Serve(uint64_t session, const std::string& tenant, wire::Descriptor control);
+  std::string Serve(uint64_t session, const std::string& tenant, const std::string& program,
+                    wire::Descriptor control);
+  // As ImageStore::Newest; none when nothing is cached.
+  std::vector<std::pair<std::string, wire::Digest>> Newest(size_t most);
 
   // All zero when nothing is cached.
   images::Figures figures() { return store_ == nullptr ? images::Figures{} : store_->figures(); }
@@ -39,7 +46,7 @@ class Images {
  private:
   struct Worker {
     uint64_t session = 0;
-    std::string tenant;
+    std::string tenant, program;
     wire::Descriptor control;
     std::atomic<bool> gone{false};
     std::thread thread;
@@ -51,6 +58,7 @@ class Images {
   void TakeIn(Worker& worker, const images::Keep& keep, const wire::Descriptor& memory);
 
   const OnLinked linked_;
+  OnUsed used_;
   std::unique_ptr<images::ImageStore> store_;
   std::atomic<size_t> logged_{0};  // the hash of why the last image was not cached
   wire::Descriptor stop_;          // readable: the threads end

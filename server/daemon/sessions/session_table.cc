@@ -298,7 +298,7 @@ std::string SessionTable::ServeWorker(ServerSession& session, const config::Tena
   (void)wire::SendMessage(control.get(), message::Pack(links::TellLinks{}));
   // A local one waits for its client's socket (local_socket.cc).
   if (!session.client().local()) Keep(session);
-  return images_.Serve(session.id(), tenant.name(), std::move(control));
+  return images_.Serve(session.id(), tenant.name(), session.client().program, std::move(control));
 }
 
 // It is in the table already: a reload from now on finds it there.

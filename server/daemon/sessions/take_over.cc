@@ -194,7 +194,8 @@ bool SessionTable::TakeOver(TakenSession taken) {
     wire::SendMessage(control.get(), message::Pack(images::Forgotten{}));
     wire::SendMessage(control.get(), message::Pack(links::TellLinks{}));
   }
-  std::string problem = images_.Serve(id, record.tenant, std::move(control));
+  std::string problem =
+      images_.Serve(id, record.tenant, session->client().program, std::move(control));
   if (!problem.empty()) {
     Log(LogLevel::kError, session->subject(), problem);
     return false;
