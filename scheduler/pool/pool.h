@@ -36,8 +36,16 @@ struct Held {
   uint64_t bytes = 0;
 };
 
+// Versions of the protocol that somebody speaks; 0: not known.
+struct Protocols {
+  uint32_t oldest = 0, newest = 0;
+  bool operator==(const Protocols&) const = default;
+};
+
 struct HostState {
   std::string name;
+  std::string closed;  // why nothing can be placed there, of one that is not understood
+  Protocols protocols;
   Labels labels;
   uint32_t sessions = 0;
   uint32_t sessions_limit = 0;
@@ -67,6 +75,7 @@ struct Wish {
   uint64_t limit = 0;   // seconds after which its session is ended; 0: it has no limit
   bool wait = false;    // else it is refused where it fits nowhere now
   std::string program;
+  Protocols protocols;
 };
 
 enum class Outcome { kPlaced, kWaits, kRefused };

@@ -39,6 +39,7 @@ class Admin {
   transport::AdminReply Migrate(const std::string& who, uint64_t session, int32_t device);
   transport::AdminReply Evict(const std::string& who, const std::string& name);
   transport::AdminReply Forget(const std::string& who, const std::string& host);
+  transport::AdminReply Withdraw(const std::string& who, const transport::WithdrawRequest& asked);
   transport::AdminReply Drain(const std::string& who, bool off);
   transport::AdminReply Cordon(const std::string& who, int32_t device, bool off);
 
