@@ -110,6 +110,7 @@ TESTED = {
         "e2e/pool_test.py", 'self.hold("c", "--devices", "2", "--memory", "6GiB")'),
     ("docs/pool.md", r"longwire admin (drain|cordon|uncordon) gpu2"): (
         "e2e/pool_drain_test.py", 'self.done("a", "drain", "b", "--deadline", "16s")'),
+    ("docs/pool.md", r"longwire top --pool"): ("e2e/pool_top_test.py", '"top", "--pool", "--once"'),
     ("docs/pool.md", r"longwire pool explain"): (
         "e2e/pool_queue_test.py", 'words = ["pool", "explain"'),
     ("docs/recipes/README.md", r"cat deploy/recipes/environment"): ("recipes/recipes_test.py",
