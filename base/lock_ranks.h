@@ -31,8 +31,9 @@ inline constexpr LockRank kHostMemoryTable{265, "gates::HostMemoryTable::mutex_"
 inline constexpr LockRank kLinkedSessions{267, "daemon::LinkedSessions::mutex_"};
 inline constexpr LockRank kImages{270, "daemon::Images::mutex_"};
 inline constexpr LockRank kImageStore{280, "images::ImageStore::mutex_"};
+inline constexpr LockRank kUsedImages{285, "pool::UsedImages::mutex_"};
 inline constexpr LockRank kWardenClient{290, "daemon::WardenClient::mutex_"};
-inline constexpr LockRank kUsedImages{291, "pool::UsedImages::mutex_"};
+inline constexpr LockRank kPoolReader{291, "pool::Reader::mutex_"};
 inline constexpr LockRank kPoolHost{292, "pool::HostPart::mutex_"};
 inline constexpr LockRank kPoolFront{293, "pool::FrontPart::mutex_"};
 inline constexpr LockRank kEtcdMirror{294, "etcd::Mirror::mutex_"};

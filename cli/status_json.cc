@@ -60,7 +60,8 @@ bool MayBeAbsent(const FieldDescriptor& field) {
   const google::protobuf::Descriptor* type = field.message_type();
   return type == transport::DeviceHealth::descriptor() ||
          type == transport::ThrottleReasons::descriptor() ||
-         type == transport::XidErrors::descriptor();
+         type == transport::XidErrors::descriptor() ||
+         type == transport::PoolWithdrawal::descriptor();
 }
 
 std::string FieldText(const Message& message, const FieldDescriptor& field) {

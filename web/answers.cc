@@ -6,6 +6,7 @@
 
 #include "cli/text.h"
 #include "cli/top/picture.h"
+#include "cli/top/pool_lines.h"
 #include "cli/top/sections.h"
 
 namespace longwire::web {
@@ -102,15 +103,17 @@ std::string Json(const History::Series& series) {
 }  // namespace
 
 std::string NowJson(Sampler& sampler, const Viewer& viewer, uint64_t events_after) {
+  sampler.WantPool();
   const Sampler::State state = sampler.Get();
   auto may_see = [&](const std::string& tenant) { return viewer.MaySee(tenant); };
-  std::string picture = "null", waits = "[]";
+  std::string picture = "null", waits = "[]", pool = "null";
   if (state.now != nullptr) {
     const transport::InspectReply now = Seen(*state.now, viewer);
     std::optional<transport::InspectReply> before;
     if (state.before != nullptr) before = Seen(*state.before, viewer);
     picture = PictureJson(cli::top::MakePicture("", before ? &*before : nullptr, now));
     waits = WaitsJson(now);
+    if (now.has_pool()) pool = cli::top::PoolJson(now.pool());
   }
   int64_t begin = 0, end = 0;
   sampler.WithHistory([&](const History& history) {
@@ -124,7 +127,7 @@ std::string NowJson(Sampler& sampler, const Viewer& viewer, uint64_t events_afte
          ",\"tenant\":" + JsonString(viewer.tenant) + ",\"admin\":" + Truth(viewer.admin) +
          "},\"answered\":" + Number(state.answered, "%.3f") + ",\"problem\":" +
          (state.problem.empty() ? "null" : JsonString(cli::Printable(state.problem))) +
-         ",\"picture\":" + picture + ",\"waits\":" + waits +
+         ",\"picture\":" + picture + ",\"waits\":" + waits + ",\"pool\":" + pool +
          ",\"latencies\":" + (viewer.admin ? List(sampler.Latencies(), json) : "null") +
          ",\"events\":" + List(sampler.EventsAfter(events_after, kEvents, may_see), json) +
          ",\"history\":{\"begin\":" + std::to_string(begin) + ",\"end\":" + std::to_string(end) +

@@ -58,6 +58,22 @@ TEST_F(AnswersTest, ATenantSeesItsOwnAlone) {
   EXPECT_THAT(Now(user_), HasSubstr("\"latencies\":null"));
 }
 
+TEST_F(AnswersTest, OfThePoolATenantSeesTheHostsAndItsOwnInTheQueue) {
+  Feed(1);
+  EXPECT_THAT(Now(admin_), HasSubstr("\"pool\":null")) << "of a server that is in none";
+  auto reply = std::make_shared<transport::InspectReply>(Crowd(1, 1).Reply(1));
+  Crowd::AddPool(&*reply);
+  sampler_.Take(kStart + 1, reply);
+  const std::string all = Now(admin_), own = Now(user_);
+  EXPECT_THAT(all, HasSubstr("\"host\":\"gpu2\",\"in_pool\":true"));
+  EXPECT_THAT(all, HasSubstr("\"withdrawn_by\":\"operator@example.org\""));
+  EXPECT_THAT(all, HasSubstr("\"place\":1,\"waited_seconds\":100,\"tenant\":\"tenant-4\""));
+  EXPECT_THAT(own, HasSubstr("\"host\":\"gpu2\",\"in_pool\":true"));
+  EXPECT_THAT(own, HasSubstr("\"place\":2,\"waited_seconds\":100,\"tenant\":\"tenant-3\""));
+  EXPECT_THAT(own, Not(HasSubstr("tenant-4")));
+  EXPECT_THAT(own, Not(HasSubstr("operator@")));
+}
+
 TEST_F(AnswersTest, WhoHasNoTenantSeesNobodys) {
   Feed(3);
   const std::string answer = Now({"somebody", "", false});

@@ -34,6 +34,41 @@ class Crowd {
     return reply;
   }
 
+  // A pool of two hosts, one of them drained, and who waits for a place: tenants 0 to 4.
+  static void AddPool(transport::InspectReply* reply) {
+    transport::PoolFigures& pool = *reply->mutable_pool();
+    pool.set_host("gpu1");
+    pool.set_joined(true);
+    pool.set_placer("gpu2");
+    for (const char* name : {"gpu1", "gpu2"}) {
+      transport::PoolHost& host = *pool.add_hosts();
+      host.set_name(name);
+      host.set_joined(true);
+      host.set_version("1.2.3");
+      host.set_sessions(3);
+      host.set_sessions_limit(16);
+      transport::PoolDevice& device = *host.add_devices();
+      device.set_name("NVIDIA H200 NVL");
+      device.set_total(kTotal);
+      device.set_promised(kTotal / 4);
+      device.set_busy(0.5);
+    }
+    transport::PoolHost& drained = *pool.mutable_hosts(1);
+    drained.set_cordoned(true);
+    drained.mutable_withdrawn()->set_drain(true);
+    drained.mutable_withdrawn()->set_by("operator@example.org");
+    for (uint32_t i = 0; i < 5; ++i) {
+      transport::PoolWaiter& waiter = *pool.add_waiting();
+      waiter.set_place(5 - i);
+      waiter.set_tenant("tenant-" + std::to_string(i));
+      waiter.set_identity("user-" + std::to_string(i) + "@example.org");
+      waiter.set_program("/home/user/train-" + std::to_string(i));
+      waiter.set_devices(2);
+      waiter.set_waited(100);
+      waiter.set_reason("gpu1: 512 MiB are missing");
+    }
+  }
+
  private:
   static constexpr uint64_t kTotal = 80ULL << 30;
 

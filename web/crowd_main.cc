@@ -55,6 +55,7 @@ transport::InspectReply ReplyAt(int second, int devices, int sessions, const cha
   transport::InspectReply reply = Crowd(devices, present).Reply(second);
   AddTenants(second, &reply);
   AddLatency(second, &reply);
+  if (sessions != 0) Crowd::AddPool(&reply);
   if (program != nullptr && present > 0) reply.mutable_sessions(0)->set_program(program);
   return reply;
 }

@@ -10,6 +10,8 @@ namespace {
 
 using std::chrono::steady_clock;
 constexpr std::chrono::seconds kInterval{1};
+// A page asks every second, when it is not paused.
+constexpr std::chrono::seconds kLooksOn{5};
 
 double Now() {
   auto time = std::chrono::system_clock::now().time_since_epoch();
@@ -48,7 +50,10 @@ void Sampler::Loop() {
 
 void Sampler::Ask() {
   transport::ControlRequest request;
-  request.mutable_inspect();
+  {
+    base::MutexLock lock(mutex_);
+    request.mutable_inspect()->set_pool(steady_clock::now() < pool_until_);
+  }
   transport::ControlReply reply;
   std::string sentence;
   if (!daemon_.Ask(std::move(request), &reply, &sentence)) return Fail(Now(), sentence);
@@ -74,6 +79,11 @@ void Sampler::Fail(double seconds, const std::string& problem) {
 Sampler::State Sampler::Get() {
   base::MutexLock lock(mutex_);
   return state_;
+}
+
+void Sampler::WantPool() {
+  base::MutexLock lock(mutex_);
+  pool_until_ = steady_clock::now() + kLooksOn;
 }
 
 std::vector<LatencyRow> Sampler::Latencies() {

@@ -40,6 +40,9 @@ class Sampler {
   // Another one in each process: events are counted anew.
   int64_t run() const { return run_; }
   State Get();
+  // Somebody looks: for some seconds the answers have the server's pool, too, which etcd is asked
+  // for.
+  void WantPool();
   std::vector<LatencyRow> Latencies();
   // Events after that number which the caller may see, the newest `most` of them.
   std::vector<Event> EventsAfter(uint64_t number, size_t most, const History::MaySee& may_see);
@@ -55,6 +58,7 @@ class Sampler {
   std::thread thread_;
   base::Mutex mutex_{base::ranks::kWebSampler};
   base::CondVar changed_;
+  std::chrono::steady_clock::time_point pool_until_ LONGWIRE_GUARDED_BY(mutex_){};
   bool stopping_ LONGWIRE_GUARDED_BY(mutex_) = false;
   State state_ LONGWIRE_GUARDED_BY(mutex_);
   History history_ LONGWIRE_GUARDED_BY(mutex_);

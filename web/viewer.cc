@@ -23,6 +23,13 @@ transport::InspectReply Seen(const transport::InspectReply& reply, const Viewer&
   if (viewer.admin) return seen;
   KeepOnly(seen.mutable_sessions(), [&](const auto& one) { return viewer.MaySee(one.tenant()); });
   KeepOnly(seen.mutable_tenants(), [&](const auto& one) { return viewer.MaySee(one.name()); });
+  if (seen.has_pool()) {
+    KeepOnly(seen.mutable_pool()->mutable_waiting(),
+             [&](const auto& one) { return viewer.MaySee(one.tenant()); });
+    for (auto& host : *seen.mutable_pool()->mutable_hosts()) {
+      if (host.has_withdrawn()) host.mutable_withdrawn()->clear_by();
+    }
+  }
   seen.clear_identities();
   seen.clear_calls();
   seen.clear_latencies();

@@ -8,6 +8,7 @@
 #include "cli/status_json.h"
 #include "cli/text.h"
 #include "link/transport/grpc_setup.h"
+#include "wire/duration.h"
 #include "wire/number.h"
 
 namespace longwire::cli {
@@ -15,16 +16,20 @@ namespace {
 
 constexpr const char* kAbout = "for those who run a server";
 constexpr const char* kFooter =
-    "Programs whose session is ended write the reason to their standard error. drain and cordon "
-    "last until they are taken back or the host boots anew.\n\n";
+    "Programs whose session is ended write the reason to their standard error. What drain and "
+    "cordon "
+    "say of this server lasts until it is taken back or the host boots anew; what they say of a "
+    "host "
+    "of the pool lasts until it is taken back.\n\n";
 constexpr const char* kStatusHelp =
     "Over the network it needs the certificate of a tenant with admin: true. The exit status is 0 "
     "if it is done, 1 if not, 2 if this command was called wrongly.";
 
 struct Wish {
-  std::string object;   // of kill, migrate, evict, cordon and forget
+  std::string object;   // of kill, migrate, evict, drain, cordon, uncordon and forget
   int32_t device = -1;  // of migrate: where to
   bool off = false;
+  std::string deadline;  // of drain
   bool json = false;
 };
 
@@ -34,6 +39,7 @@ struct Action {
   const char* object;  // what it needs; nullptr: nothing
   const char* object_help;
   bool has_off;
+  bool may_lack_object = false;
 };
 constexpr Action kActions[] = {
     {"reload",
@@ -50,9 +56,16 @@ constexpr Action kActions[] = {
      "end all sessions of a tenant or an identity. To keep it out, take it out of the "
      "configuration and reload, or revoke its certificate: longwire cert revoke",
      "NAME", "the name of a tenant or an identity", false},
-    {"drain", "open no new sessions; those that run end by themselves", nullptr, nullptr, true},
-    {"cordon", "place no new sessions on a device; those that it has go on", "DEVICE",
-     "the device's number", true},
+    {"drain",
+     "open no new sessions; those that run end by themselves, or at the deadline. Of this server, "
+     "or "
+     "of a host of its pool",
+     "HOST", "the host's name in the pool; without it: this server", true, true},
+    {"cordon",
+     "place no new sessions on a device, or on a host of the pool; those that it has go on",
+     "DEVICE|HOST", "the device's number, or the host's name in the pool", true},
+    {"uncordon", "take back what drain or cordon said of a host of the pool, or cordon of a device",
+     "DEVICE|HOST", "the device's number, or the host's name in the pool", false},
     {"forget",
      "give up a host of the pool that is gone for good: what was promised there is free. Only say "
      "it "
@@ -66,14 +79,34 @@ void PrintLines(const std::string& lines, FILE* to) {
   }
 }
 
+// Of a host of the pool.
+transport::AdminRequest WithdrawalOf(const std::string& action, const Wish& wish) {
+  transport::AdminRequest request;
+  transport::WithdrawRequest& to = *request.mutable_withdraw();
+  to.set_host(wish.object);
+  to.set_kind(action == "drain" ? transport::WithdrawRequest::DRAIN
+                                : transport::WithdrawRequest::CORDON);
+  if (wish.off || action == "uncordon") to.set_kind(transport::WithdrawRequest::BACK);
+  auto seconds = wire::ParseDuration(wish.deadline, wire::kLongestWaitSeconds);
+  if (seconds) to.set_seconds(static_cast<uint64_t>(*seconds));
+  return request;
+}
+
+// Of the pool's hosts, what is no device's number; drain's object is always one.
+bool IsOfHost(const std::string& action, const std::string& object) {
+  if (action == "drain") return !object.empty();
+  return (action == "cordon" || action == "uncordon") &&
+         object.find_first_not_of("0123456789") != std::string::npos;
+}
+
 // nullopt when the object is no number that it has to be.
 std::optional<transport::AdminRequest> RequestOf(const std::string& action, const Wish& wish) {
+  if (IsOfHost(action, wish.object)) return WithdrawalOf(action, wish);
   transport::AdminRequest request;
   auto number = wire::ParseNumber(wish.object, 0, INT64_MAX);
-  bool needs_number = action == "kill" || action == "migrate" || action == "cordon";
-  if (needs_number && (!number || (action == "cordon" && *number > INT32_MAX))) {
-    return std::nullopt;
-  }
+  const bool of_device = action == "cordon" || action == "uncordon";
+  const bool needs_number = action == "kill" || action == "migrate" || of_device;
+  if (needs_number && (!number || (of_device && *number > INT32_MAX))) return std::nullopt;
   if (action == "kill") {
     request.mutable_kill()->set_session(static_cast<uint64_t>(*number));
   } else if (action == "migrate") {
@@ -85,9 +118,9 @@ std::optional<transport::AdminRequest> RequestOf(const std::string& action, cons
     request.mutable_drain()->set_off(wish.off);
   } else if (action == "forget") {
     request.mutable_forget()->set_host(wish.object);
-  } else if (action == "cordon") {
+  } else if (of_device) {
     request.mutable_cordon()->set_device(static_cast<int32_t>(*number));
-    request.mutable_cordon()->set_off(wish.off);
+    request.mutable_cordon()->set_off(wish.off || action == "uncordon");
   } else {
     request.mutable_reload();
   }
@@ -129,11 +162,24 @@ int Administer(Operator& server, const transport::AdminRequest& request, bool js
   return reply.done() ? 0 : 1;
 }
 
+// A deadline is of a host of the pool, and of what is drained.
+void CheckDeadline(const Wish& wish) {
+  if (wish.deadline.empty()) return;
+  if (!wire::ParseDuration(wish.deadline, wire::kLongestWaitSeconds)) {
+    RefuseValue("--deadline expects a duration such as 90s, 30m, 2h or 1d, at most 30d, found '" +
+                wish.deadline + "'");
+  }
+  if (wish.object.empty() || wish.off) {
+    RefuseValue("--deadline goes with the name of a host of the pool, and not with --off");
+  }
+}
+
 int Act(const CLI::App& command, const std::string& action, const Wish& wish) {
+  CheckDeadline(wish);
   auto request = RequestOf(action, wish);
   if (!request) {
     std::fprintf(stderr, "%s: '%s' is no number of a %s; see %s --help\n", PathOf(command).c_str(),
-                 Printable(wish.object).c_str(), action == "cordon" ? "device" : "session",
+                 Printable(wish.object).c_str(), action.ends_with("cordon") ? "device" : "session",
                  PathOf(command).c_str());
     return kUsageStatus;
   }
@@ -157,12 +203,20 @@ void AddAdmin(CommandLine& line) {
                                  [=] { return Act(**self, action.name, *wish); });
     *self = &command;
     if (action.object != nullptr) {
-      command.add_option(action.object, wish->object, action.object_help)->required();
+      command.add_option(action.object, wish->object, action.object_help)
+          ->required(!action.may_lack_object);
     }
     if (std::string_view(action.name) == "migrate") {
       command.add_option("DEVICE", wish->device, "the number of the device where it shall go")
           ->required()
           ->check(CLI::NonNegativeNumber);
+    }
+    if (std::string_view(action.name) == "drain") {
+      command
+          .add_option("--deadline", wish->deadline,
+                      "of a host of the pool: what still runs there after so long is ended: 90s, "
+                      "30m, 2h, 1d. Without it, sessions are waited for")
+          ->type_name("DURATION");
     }
     if (action.has_off) command.add_flag("--off", wish->off, "take it back");
     command.add_flag("--json", wish->json, "what comes of it, for programs");

@@ -8,9 +8,11 @@
 #include "cli/json/json_object.h"
 #include "cli/status_json.h"
 #include "cli/text.h"
+#include "cli/top/pool_lines.h"
 #include "link/transport/grpc_setup.h"
 #include "scheduler/pool/pool.h"
 #include "server/daemon/pool/requirements.h"
+#include "wire/versions.h"
 
 namespace longwire::cli {
 namespace {
@@ -28,13 +30,25 @@ bool Ask(Operator& server, const char* command, transport::PoolFigures* pool) {
     return false;
   }
   if (!reply.has_pool()) {
-    std::fprintf(stderr,
-                 "longwire %s: the server at %s is not in a pool: its configuration has no pool:\n",
-                 command, server.name().c_str());
+    std::fprintf(stderr, "longwire %s: %s\n", command,
+                 Printable(top::NotInPool(server.name())).c_str());
     return false;
   }
   *pool = std::move(*reply.mutable_pool());
   return true;
+}
+
+// What an administrator said of it, and how far that is.
+std::string WithdrawalText(const transport::PoolHost& host) {
+  const transport::PoolWithdrawal& told = host.withdrawn();
+  std::string text = std::string(told.drain() ? "drained" : "cordoned") +
+                     (told.by().empty() ? "" : " by " + Printable(told.by())) +
+                     "; longwire admin uncordon " + Printable(host.name()) + " takes it back";
+  if (!told.heard()) return text + "; the host does not know of it yet";
+  if (!told.drain()) return text;
+  if (host.sessions() == 0) return text + "; nothing runs there any more";
+  if (told.seconds() == 0) return text + "; its sessions end by themselves";
+  return text + "; what runs is ended in " + std::to_string(told.left()) + " s";
 }
 
 void PrintHost(const transport::PoolHost& host) {
@@ -44,6 +58,8 @@ void PrintHost(const transport::PoolHost& host) {
               host.joined() ? Printable(host.address()).c_str() : "not in the pool now",
               host.sessions(), host.sessions_limit(), Printable(labels).c_str(),
               host.cordoned() ? ", takes no new ones" : "");
+  if (!host.unknown().empty()) std::printf("  %s\n", Printable(host.unknown()).c_str());
+  if (host.has_withdrawn()) std::printf("  %s\n", WithdrawalText(host).c_str());
   for (const transport::PoolDevice& device : host.devices()) {
     std::printf("  device %d  %s: %u sessions, %s of %s promised, %.0f %% busy%s\n",
                 device.ordinal(), Printable(device.name()).c_str(), device.sessions(),
@@ -83,6 +99,8 @@ plan::HostState StateOf(const transport::PoolHost& host) {
   state.sessions = host.sessions();
   state.sessions_limit = host.sessions_limit();
   state.cordoned = host.cordoned();
+  state.closed = host.unknown();
+  state.protocols = {host.oldest_protocol(), host.newest_protocol()};
   for (const transport::PoolDevice& device : host.devices()) {
     plan::DeviceState& to = state.devices.emplace_back();
     to.ordinal = device.ordinal();
@@ -135,6 +153,7 @@ int Explain(const Told& told) {
   wish.devices = static_cast<uint32_t>(told.devices);
   wish.bytes = read.bytes;
   wish.labels = read.labels;
+  wish.protocols = {wire::SpokenVersions().oldest, wire::SpokenVersions().newest};
   bool room = false;
   std::string list;
   for (const transport::PoolHost& host : pool.hosts()) {

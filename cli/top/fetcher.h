@@ -28,7 +28,8 @@ class Fetcher {
     std::string said;      // the last of them
   };
 
-  Fetcher(ServerOptions options, std::chrono::duration<double> interval);
+  // `pool`: the answers have the server's pool, too.
+  Fetcher(ServerOptions options, std::chrono::duration<double> interval, bool pool);
   ~Fetcher();
 
   // Asks once, in the caller's thread. False with a sentence.
@@ -48,6 +49,7 @@ class Fetcher {
 
   const ServerOptions options_;
   const std::chrono::duration<double> interval_;
+  const bool pool_;
   std::unique_ptr<Asker> asker_;  // the thread's own
   std::thread thread_;
 

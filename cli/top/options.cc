@@ -26,6 +26,8 @@ void Describe(CLI::App& command, Options* options) {
           "between two pictures, and what rates are measured over (default 1)")
       ->type_name("SECONDS");
   command.add_flag("--once", options->once, "one picture as text, after one interval");
+  command.add_flag("--pool", options->pool,
+                   "the hosts of the server's pool, and who waits there for a place");
   command.add_flag("--json", options->json,
                    "with --once: one JSON object; what is not known is null");
 }

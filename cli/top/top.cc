@@ -7,11 +7,14 @@
 #include <cstring>
 #include <memory>
 #include <thread>
+#include <type_traits>
 
 #include "cli/operator/operator.h"
 #include "cli/text.h"
 #include "cli/top/fetcher.h"
 #include "cli/top/options.h"
+#include "cli/top/pool_lines.h"
+#include "cli/top/pool_view.h"
 #include "cli/top/screen.h"
 #include "cli/top/sections.h"
 #include "link/transport/grpc_setup.h"
@@ -21,6 +24,7 @@ namespace {
 
 using top::Fetcher;
 using top::Picture;
+using top::PoolView;
 using top::Screen;
 using top::View;
 
@@ -28,7 +32,9 @@ constexpr const char* kFooter =
     "Keys: arrows select a session and choose the column to sort by, / filters, k kills the "
     "selected "
     "session, d drains the server, c cordons a device, ? explains all, q quits. Killing, draining "
-    "and cordoning need an administrator's rights.\n\n"
+    "and cordoning need an administrator's rights. With --pool, keys scroll, and nothing is "
+    "changed: "
+    "longwire admin drain HOST, cordon HOST and uncordon HOST do that.\n\n"
     "The exit status is 0, 1 if the server did not answer at first, 2 if this command was called "
     "wrongly.";
 constexpr int kLook = 100;  // ms between two looks at the fetcher
@@ -65,16 +71,31 @@ void Update(const Fetcher::State& state, View* view) {
   view->SetProblem(state.problem);
 }
 
+void Update(const Fetcher::State& state, PoolView* view) {
+  std::string problem = state.problem;
+  if (problem.empty() && state.now != nullptr) {
+    if (state.now->has_pool()) view->SetPool(state.now->pool());
+    if (!state.now->has_pool()) problem = top::NotInPool(state.server);
+  }
+  view->SetProblem(problem);
+}
+
+// Shows the view until its user quits or the terminal is gone.
+template <class AnyView>
 void Watch(Fetcher& fetcher, Screen& screen) {
-  View view;
-  uint64_t seen = 0, answers = 0;
+  constexpr bool kAsks = std::is_same_v<AnyView, View>;
+  AnyView view;
+  uint64_t seen = 0;
+  [[maybe_unused]] uint64_t answers = 0;
   bool changed = true;
   while (!view.quit()) {
     const Fetcher::State state = fetcher.Get();
     if (state.number != seen) {
       Update(state, &view);
-      if (state.answers != answers) view.Say(state.said);
-      answers = state.answers;
+      if constexpr (kAsks) {
+        if (state.answers != answers) view.Say(state.said);
+        answers = state.answers;
+      }
       changed = true;
     }
     seen = state.number;
@@ -84,23 +105,41 @@ void Watch(Fetcher& fetcher, Screen& screen) {
     const Screen::Event event = screen.Wait(kLook, &key, &text);
     if (event == Screen::Event::kGone) return;
     if (event == Screen::Event::kKey) view.Press(key, text);
-    if (auto request = view.TakeRequest()) fetcher.Ask(std::move(*request));
+    if constexpr (kAsks) {
+      if (auto request = view.TakeRequest()) fetcher.Ask(std::move(*request));
+    }
     changed = event != Screen::Event::kNone;
   }
 }
 
-int Live(Fetcher& fetcher) {
+// False with a sentence where the server did not answer, or is not in a pool that is to be shown.
+bool FetchFirst(Fetcher& fetcher, bool pool, std::string* sentence) {
+  if (!fetcher.FetchOnce(sentence)) return false;
+  const Fetcher::State state = fetcher.Get();
+  *sentence = top::NotInPool(state.server);
+  return !pool || state.now->has_pool();
+}
+
+int OncePool(Fetcher& fetcher, const top::Options& options) {
+  std::string sentence;
+  if (!FetchFirst(fetcher, true, &sentence)) return Fail(sentence);
+  const transport::PoolFigures pool = fetcher.Get().now->pool();
+  std::fputs((options.json ? top::PoolJson(pool) + "\n" : top::PoolText(pool)).c_str(), stdout);
+  return 0;
+}
+
+int Live(Fetcher& fetcher, bool pool) {
   if (isatty(STDIN_FILENO) == 0 || isatty(STDOUT_FILENO) == 0) {
     return Fail("this is no terminal; --once prints one picture. See longwire top --help",
                 kUsageStatus);
   }
   std::string sentence;
-  if (!fetcher.FetchOnce(&sentence)) return Fail(sentence);
+  if (!FetchFirst(fetcher, pool, &sentence)) return Fail(sentence);
   if (!fetcher.Start(&sentence)) return Fail(sentence);
   {
     Screen screen;
     if (!screen.Open(&sentence)) return Fail(sentence);
-    Watch(fetcher, screen);
+    pool ? Watch<PoolView>(fetcher, screen) : Watch<View>(fetcher, screen);
   }
   // A question that has no answer yet is not waited for.
   if (!fetcher.Stop(kEndPatience)) _exit(0);
@@ -113,8 +152,9 @@ int Top(const top::Options& options) {
   FindServer(&server);
   UseUtf8();
   transport::PrepareProcess();
-  Fetcher fetcher(server, std::chrono::duration<double>(options.interval));
-  return options.once ? Once(fetcher, options) : Live(fetcher);
+  Fetcher fetcher(server, std::chrono::duration<double>(options.interval), options.pool);
+  if (!options.once) return Live(fetcher, options.pool);
+  return options.pool ? OncePool(fetcher, options) : Once(fetcher, options);
 }
 
 }  // namespace

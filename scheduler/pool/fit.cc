@@ -30,6 +30,15 @@ double SessionsPerDevice(const HostState& host) {
          static_cast<double>(std::max<size_t>(1, host.devices.size()));
 }
 
+bool HaveCommon(const Protocols& one, const Protocols& other) {
+  if (one.newest == 0 || other.newest == 0) return true;
+  return one.oldest <= other.newest && other.oldest <= one.newest;
+}
+
+std::string Text(const Protocols& protocols) {
+  return "protocol " + std::to_string(protocols.oldest) + " to " + std::to_string(protocols.newest);
+}
+
 }  // namespace
 
 uint64_t Need(const Wish& wish, const DeviceState& device) {
@@ -39,6 +48,7 @@ uint64_t Need(const Wish& wish, const DeviceState& device) {
 uint64_t BytesOf(const Wish& wish) { return wish.devices * std::max(wish.bytes, kLeastBytes); }
 
 std::string Obstacle(const Wish& wish, const HostState& host) {
+  if (!host.closed.empty()) return host.closed;
   if (!wish.only.empty() && wish.only != host.name) return "the program has to run elsewhere";
   if (std::ranges::count(wish.avoid, host.name) != 0) return "it has refused this program";
   for (const auto& [name, value] : wish.labels) {
@@ -46,6 +56,9 @@ std::string Obstacle(const Wish& wish, const HostState& host) {
     if (found == host.labels.end() || found->second != value) {
       return "it has no label " + name + "=" + value;
     }
+  }
+  if (!HaveCommon(wish.protocols, host.protocols)) {
+    return "it speaks " + Text(host.protocols) + ", the program " + Text(wish.protocols);
   }
   if (host.cordoned) return "it takes no new sessions";
   const auto fit = std::ranges::count_if(host.devices, [&](const DeviceState& device) {

@@ -130,7 +130,8 @@ std::vector<int32_t> ChooseBeside(const Pass& pass, const Wish& wish, const Host
 
 bool NeedsAsMuch(const Wish& wish, const Wish& other) {
   return wish.devices >= other.devices && wish.bytes >= other.bytes && wish.only == other.only &&
-         wish.labels == other.labels && wish.avoid == other.avoid;
+         wish.labels == other.labels && wish.avoid == other.avoid &&
+         wish.protocols == other.protocols;
 }
 
 // Where it is worth looking.

@@ -36,8 +36,16 @@ struct Held {
   uint64_t bytes = 0;
 };
 
+// Versions of the protocol that somebody speaks; 0: not known.
+struct Protocols {
+  uint32_t oldest = 0, newest = 0;
+  bool operator==(const Protocols&) const = default;
+};
+
 struct HostState {
   std::string name;
+  std::string closed;  // why nothing can be placed there, of one that is not understood
+  Protocols protocols;
   Labels labels;
   uint32_t sessions = 0;
   uint32_t sessions_limit = 0;
@@ -69,6 +77,7 @@ struct Wish {
   bool wait = false;    // else it is refused where it fits nowhere now
   std::string program;
   std::vector<std::string> images;  // that it has used before, as far as known
+  Protocols protocols;
 };
 
 enum class Outcome { kPlaced, kWaits, kRefused };

@@ -83,6 +83,26 @@ TEST(Plan, AHostsLimitsOfATenantAndAnIdentityAreKnown) {
   EXPECT_EQ(WhyFull(wishes[0], hosts[0]), "'alice' has all of its 3 sessions there");
 }
 
+TEST(Plan, HostsOfOtherVersionsGetWhatTheySpeak) {
+  std::vector<HostState> hosts = {HostOf("a", 1), HostOf("b", 1), HostOf("c", 1)};
+  hosts[0].protocols = {15, 16};
+  hosts[1].protocols = {13, 14};
+  hosts[2].closed = "its records are of a newer version";
+  std::vector<Wish> wishes = {WishOf("1"), WishOf("2"), WishOf("3"), WishOf("4")};
+  wishes[0].protocols = {13, 13};
+  wishes[1].protocols = {14, 15};  // both do
+  wishes[2].protocols = {16, 17};
+  Planner planner("spread");
+  EXPECT_EQ(HostsOf(planner, hosts, wishes), "b a a b") << "the last does not say what it speaks";
+  wishes[0].protocols = {17, 18};
+  EXPECT_EQ(HostsOf(planner, hosts, {wishes[0], wishes[1]}), "! a") << "one of them nowhere";
+  const std::vector<Decision> none = planner.Plan(hosts, {wishes[0]}, 1);
+  EXPECT_EQ(none.front().reason,
+            "the pool has no room for 1 device of this program now: a: it speaks protocol 15 to "
+            "16, the program protocol 17 to 18; b: it speaks protocol 13 to 14, the program "
+            "protocol 17 to 18; c: its records are of a newer version");
+}
+
 TEST(Plan, RequirementsLeaveHostsOut) {
   std::vector<HostState> hosts = {HostOf("a", 1), HostOf("b", 2, 80 * kGiB), HostOf("c", 4)};
   hosts[1].labels = {{"gpu", "h200"}};

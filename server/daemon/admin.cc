@@ -6,11 +6,13 @@
 #include <cerrno>
 #include <span>
 
+#include "base/printable.h"
 #include "base/reason.h"
 #include "link/transport/codes.h"
 #include "link/transport/log.h"
 #include "server/daemon/access/withdrawn.h"
 #include "server/daemon/pool/pool.h"
+#include "wire/duration.h"
 #include "wire/guards.h"
 
 namespace longwire::daemon {
@@ -18,6 +20,8 @@ namespace {
 
 using transport::Log;
 using transport::LogLevel;
+
+constexpr size_t kLongestHost = 256;
 
 std::string NameOf(const Peer& peer) {
   return peer.identity.empty() ? peer.address : peer.identity + " (" + peer.address + ")";
@@ -85,6 +89,8 @@ transport::AdminReply Admin::Execute(const std::string& who,
       return Drain(who, request.drain().off());
     case transport::AdminRequest::kForget:
       return Forget(who, request.forget().host());
+    case transport::AdminRequest::kWithdraw:
+      return Withdraw(who, request.withdraw());
     case transport::AdminRequest::kCordon:
       return Cordon(who, request.cordon().device(), request.cordon().off());
     case transport::AdminRequest::kMigrate:
@@ -157,6 +163,28 @@ transport::AdminReply Admin::ChangePolicy(const std::string& who,
   }
 }
 
+transport::AdminReply Admin::Withdraw(const std::string& who,
+                                      const transport::WithdrawRequest& asked) {
+  using Kind = transport::WithdrawRequest;
+  const std::string host = base::Printable(asked.host()).substr(0, kLongestHost);
+  if (pool_ == nullptr) {
+    return Refuse("this server is not in a pool, so it knows no host '" + host +
+                  "'; ask one that is. longwire admin drain without a name drains this server");
+  }
+  pool::WithdrawalWish wish{asked.host(), pool::Service::kCordon, 0, who};
+  if (asked.kind() == Kind::DRAIN) {
+    wish.service = pool::Service::kDrain;
+    wish.seconds = std::min<uint64_t>(asked.seconds(), wire::kLongestWaitSeconds);
+  } else if (asked.kind() == Kind::BACK) {
+    wish.service = pool::Service::kBack;
+  } else if (asked.kind() != Kind::CORDON) {
+    return Refuse("this longwired (" LONGWIRE_VERSION
+                  ") does not know what shall be done with the host; upgrade it");
+  }
+  std::string sentence;
+  return pool_->Withdraw(wish, &sentence) ? Done(who, sentence) : Refuse(sentence);
+}
+
 transport::AdminReply Admin::DoneWithdrawing(const std::string& who, std::string sentence) {
   const std::string path = WithdrawnPath(table_.config()->warden());
   if (!WriteWithdrawn(path, {table_.draining(), table_.placements().Cordoned()})) {
@@ -169,6 +197,12 @@ transport::AdminReply Admin::DoneWithdrawing(const std::string& who, std::string
 transport::AdminReply Admin::Drain(const std::string& who, bool off) {
   base::MutexLock lock(withdrawing_);
   table_.SetDraining(!off);
+  if (off && pool_ != nullptr && pool_->withdrawn()) {
+    return DoneWithdrawing(
+        who,
+        "this server by itself would open new sessions again; its host was taken "
+        "out of service in the pool, too: longwire admin uncordon HOST");
+  }
   if (off) return DoneWithdrawing(who, "new sessions are opened again");
   return DoneWithdrawing(who, "no new sessions are opened any more; running now: " +
                                   std::to_string(table_.List().size()));

@@ -41,6 +41,7 @@ class Admin {
   transport::AdminReply Forget(const std::string& who, const std::string& host);
   transport::AdminReply ChangePolicy(const std::string& who,
                                      const transport::PolicyRequest& request);
+  transport::AdminReply Withdraw(const std::string& who, const transport::WithdrawRequest& asked);
   transport::AdminReply Drain(const std::string& who, bool off);
   transport::AdminReply Cordon(const std::string& who, int32_t device, bool off);
 

@@ -10,6 +10,18 @@ constexpr size_t kMaxKnownWaiters = 20000;
 
 }  // namespace
 
+Ages::Ages(std::chrono::seconds grace)
+    : grace_(grace),
+      calendar_(static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::seconds>(
+                                          std::chrono::system_clock::now().time_since_epoch())
+                                          .count()) -
+                Seconds(Clock::now())) {}
+
+uint64_t Ages::SinceOf(const Waiter& waiter) const {
+  auto known = waiters_.find(waiter.number);
+  return known == waiters_.end() ? 0 : calendar_ + Seconds(known->second.since);
+}
+
 uint64_t Ages::Seconds(Clock::time_point time) {
   return static_cast<uint64_t>(
       std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count());

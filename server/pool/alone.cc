@@ -46,6 +46,10 @@ bool HostPart::OpenAlone(const Request& request, const std::string& policy, std:
   Capacity capacity;
   if (!facts_.Describe(&capacity, sentence)) return false;
   base::MutexLock one_by_one(opening_alone_);
+  {
+    base::MutexLock lock(mutex_);
+    capacity.set_cordoned(capacity.cordoned() || withdrawn_);
+  }
   Rewrite(Kept(), &capacity);
   Directory directory;
   HostEntry& entry = directory.hosts[options_.name];

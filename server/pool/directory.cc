@@ -9,7 +9,18 @@ namespace longwire::pool {
 namespace {
 
 bool IsOfHost(const std::string& key) {
-  return key.starts_with(kHosts) || key.starts_with(kCapacities) || key.starts_with(kLoads);
+  return key.starts_with(kHosts) || key.starts_with(kCapacities) || key.starts_with(kLoads) ||
+         key.starts_with(kWithdrawn);
+}
+
+// Why a record is not understood; empty: it is. `read`: whether it could be read at all.
+template <class Record>
+std::string WhyUnknown(const std::string& key, bool read, const Record& record) {
+  if (!read) return "its " + key + " in etcd cannot be read by this version";
+  if (record.format() <= kRecordFormat) return {};
+  return "its " + key + " in etcd is of a newer version (format " +
+         std::to_string(record.format()) + "; the placer reads " + std::to_string(kRecordFormat) +
+         "); upgrade the servers that place sessions";
 }
 
 Waiter WaiterOf(const std::string& key, const etcd::pb::KeyValue& kv) {
@@ -19,6 +30,7 @@ Waiter WaiterOf(const std::string& key, const etcd::pb::KeyValue& kv) {
   waiter.created = kv.create_revision();
   waiter.changed = kv.mod_revision();
   waiter.lease = kv.lease();
+  waiter.unknown = WhyUnknown(key, Decode(kv.value(), &waiter.request), waiter.request);
   return waiter;
 }
 
@@ -40,9 +52,15 @@ std::string WhyHalted(const Directory& directory) {
 void Directory::PutHostKey(const std::string& key, const etcd::pb::KeyValue& kv) {
   HostEntry& entry = hosts[LastPart(key)];
   if (key.starts_with(kHosts)) {
-    entry.host_created = Decode(kv.value(), &entry.host) ? kv.create_revision() : 0;
+    entry.unknown_host = WhyUnknown(key, Decode(kv.value(), &entry.host), entry.host);
+    entry.host_created = kv.create_revision();
   } else if (key.starts_with(kCapacities)) {
-    entry.capacity_changed = Decode(kv.value(), &entry.capacity) ? kv.mod_revision() : 0;
+    const bool read = Decode(kv.value(), &entry.capacity);
+    entry.unknown_capacity = WhyUnknown(key, read, entry.capacity);
+    entry.capacity_changed = read ? kv.mod_revision() : 0;
+  } else if (key.starts_with(kWithdrawn)) {
+    // One that cannot be read takes the host out of service, too.
+    if (!Decode(kv.value(), &entry.withdrawn.emplace())) entry.withdrawn->Clear();
   } else if (!Decode(kv.value(), &entry.load)) {
     entry.load.Clear();
   }
@@ -54,15 +72,21 @@ void Directory::EraseHostKey(const std::string& key) {
   HostEntry& entry = found->second;
   if (key.starts_with(kHosts)) {
     entry.host.Clear();
+    entry.unknown_host.clear();
     entry.host_created = 0;
   } else if (key.starts_with(kCapacities)) {
     entry.capacity.Clear();
+    entry.unknown_capacity.clear();
     entry.capacity_changed = 0;
+  } else if (key.starts_with(kWithdrawn)) {
+    entry.withdrawn.reset();
   } else {
     entry.load.Clear();
   }
   auto there = [&](std::string_view folder) { return read_.contains(Key(folder, found->first)); };
-  if (!there(kHosts) && !there(kCapacities) && !there(kLoads)) hosts.erase(found);
+  if (!there(kHosts) && !there(kCapacities) && !there(kLoads) && !there(kWithdrawn)) {
+    hosts.erase(found);
+  }
 }
 
 void Directory::Put(const std::string& key, const etcd::pb::KeyValue& kv) {
@@ -87,12 +111,7 @@ void Directory::Put(const std::string& key, const etcd::pb::KeyValue& kv) {
     Owner owner;
     owners[LastPart(key)] = Decode(kv.value(), &owner) ? owner.host() : "?";
   } else if (key.starts_with(kQueue)) {
-    Waiter waiter = WaiterOf(key, kv);
-    if (Decode(kv.value(), &waiter.request)) {
-      waiters[key] = std::move(waiter);
-    } else {
-      Erase(key);
-    }
+    waiters[key] = WaiterOf(key, kv);
   } else if (key.starts_with(kAnswers)) {
     answers[key] = kv.value();
   }
@@ -154,6 +173,12 @@ std::vector<scheduler::pool::HostState> HostStates(const Directory& directory) {
   std::vector<scheduler::pool::HostState> states;
   for (const auto& [name, entry] : directory.hosts) {
     const Capacity& capacity = entry.capacity;
+    if (entry.host_created != 0 && !entry.unknown().empty()) {
+      scheduler::pool::HostState& state = states.emplace_back();
+      state.name = name;
+      state.closed = entry.unknown();
+      continue;
+    }
     // Of another incarnation: the host is just writing what is so.
     if (entry.host_created == 0 || entry.capacity_changed == 0 ||
         entry.host.incarnation() != capacity.incarnation()) {
@@ -162,9 +187,10 @@ std::vector<scheduler::pool::HostState> HostStates(const Directory& directory) {
     scheduler::pool::HostState& state = states.emplace_back();
     state.name = name;
     state.labels = {entry.host.labels().begin(), entry.host.labels().end()};
+    state.protocols = {entry.host.oldest_protocol(), entry.host.newest_protocol()};
     state.sessions = capacity.sessions();
     state.sessions_limit = capacity.sessions_limit();
-    state.cordoned = capacity.cordoned();
+    state.cordoned = capacity.cordoned() || entry.withdrawn;
     state.sessions_of_tenant = capacity.sessions_of_tenant();
     for (const Capacity::OfTenant& one : capacity.of_tenants()) {
       state.of_tenants[one.tenant()] = one.sessions();
@@ -204,6 +230,7 @@ scheduler::pool::Wish WishOf(const Waiter& waiter) {
   wish.wait = request.wait();
   wish.limit = request.time_limit();
   wish.program = request.program();
+  wish.protocols = {request.oldest_protocol(), request.newest_protocol()};
   return wish;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,12 +18,19 @@ struct HostEntry {
   Capacity capacity;
   int64_t capacity_changed = 0;
   Load load;
+  // Why it is not understood; empty: it is. Nothing is placed there.
+  std::string unknown_host, unknown_capacity;
+  const std::string& unknown() const {
+    return unknown_host.empty() ? unknown_capacity : unknown_host;
+  }
+  std::optional<Withdrawal> withdrawn;  // by an administrator
 };
 
 struct Waiter {
   std::string front, number;
   Request request;
   int64_t created = 0, changed = 0, lease = 0;  // of its key
+  std::string unknown;                          // as HostEntry: it is refused
 };
 
 struct Directory {

@@ -20,7 +20,9 @@ std::string Said(const Directory& directory) {
   for (const auto& [name, entry] : directory.hosts) {
     all += name + " " + entry.host.ShortDebugString() + " " + std::to_string(entry.host_created) +
            " " + entry.capacity.ShortDebugString() + " " + std::to_string(entry.capacity_changed) +
-           " " + entry.load.ShortDebugString() + "\n";
+           " " + entry.load.ShortDebugString() + " " + entry.unknown_host + " " +
+           entry.unknown_capacity + " " +
+           (entry.withdrawn ? "withdrawn " + entry.withdrawn->ShortDebugString() : "") + "\n";
   }
   for (const auto& [host, claims] : directory.claims) {
     for (const auto& [number, claim] : claims) {
@@ -31,7 +33,8 @@ std::string Said(const Directory& directory) {
   for (const auto& [key, waiter] : directory.waiters) {
     all += key + " " + waiter.front + " " + waiter.number + " " +
            waiter.request.ShortDebugString() + " " + std::to_string(waiter.created) + " " +
-           std::to_string(waiter.changed) + " " + std::to_string(waiter.lease) + "\n";
+           std::to_string(waiter.changed) + " " + std::to_string(waiter.lease) + " " +
+           waiter.unknown + "\n";
   }
   for (const auto& [key, answer] : directory.answers) all += key + " " + answer + "\n";
   return all;
@@ -43,11 +46,15 @@ std::string ValueFor(std::string_view folder, uint64_t value) {
   Host host;
   Capacity capacity;
   Load load;
+  Withdrawal withdrawal;
   Claim claim;
   Owner owner;
   Request request;
   host.set_incarnation(value);
+  host.set_format(static_cast<uint32_t>(value % 3));
   capacity.set_sessions(static_cast<uint32_t>(value));
+  capacity.set_format(static_cast<uint32_t>(value % 3));
+  withdrawal.set_seconds(value);
   load.add_devices()->set_free_bytes(value);
   claim.set_bytes(value);
   owner.set_host(std::to_string(value));
@@ -55,6 +62,7 @@ std::string ValueFor(std::string_view folder, uint64_t value) {
   if (folder == kHosts) return Encode(host);
   if (folder == kCapacities) return Encode(capacity);
   if (folder == kLoads) return Encode(load);
+  if (folder == kWithdrawn) return Encode(withdrawal);
   if (folder == kClaims) return Encode(claim);
   if (folder == kSessions) return Encode(owner);
   if (folder == kQueue) return Encode(request);
@@ -64,8 +72,9 @@ std::string ValueFor(std::string_view folder, uint64_t value) {
 class DirectoryTest : public ::testing::Test {
  protected:
   std::string AnyKey(std::string_view* folder) {
-    constexpr std::string_view kFolders[] = {kHosts, kCapacities, kLoads,   kClaims, kSessions,
-                                             kQueue, kAnswers,    kTenants, kPlacer, kEpoch};
+    constexpr std::string_view kFolders[] = {kHosts,   kCapacities, kLoads, kWithdrawn,
+                                             kClaims,  kSessions,   kQueue, kAnswers,
+                                             kTenants, kPlacer,     kEpoch};
     *folder = kFolders[random_() % std::size(kFolders)];
     if (*folder == kPlacer || *folder == kEpoch) return std::string(*folder);
     const std::string name = "h" + std::to_string(random_() % kNames);

@@ -104,6 +104,7 @@ bool Forget(etcd::Client& client, const std::string& host, std::string* sentence
   *request.add_compare() = etcd::Absent(Key(kHosts, host));
   *request.add_compare() = etcd::ChangedAt(Key(kCapacities, host), changed);
   *request.add_success() = etcd::DeleteOp(Key(kCapacities, host));
+  *request.add_success() = etcd::DeleteOp(Key(kWithdrawn, host));
   for (const etcd::pb::KeyValue& kv : found.responses(2).response_range().kvs()) {
     if (kv.value().starts_with(host + " ")) *request.add_success() = etcd::DeleteOp(kv.key());
   }

@@ -63,6 +63,11 @@ bool HostPart::joined(std::string* sentence) const {
   return false;
 }
 
+bool HostPart::withdrawn() const {
+  base::MutexLock lock(mutex_);
+  return withdrawn_;
+}
+
 bool HostPart::Admit(const std::string& number, const std::string& ticket,
                      const std::string& identity, Claim* claim, std::string* sentence,
                      bool* again) {
@@ -147,6 +152,7 @@ void HostPart::Leave(const std::string& sentence) {
 
 void HostPart::Step() {
   std::string sentence;
+  EndDrained();  // also without etcd
   if (lease_.id() == 0) {
     std::string problem = lease_.problem();
     Leave(problem.empty() ? "it is just joining" : problem);
@@ -182,9 +188,10 @@ bool HostPart::Read(Truth* truth, std::string* sentence) {
   *request.add_success() = etcd::ReadOp(Key(kCapacities, options_.name));
   *request.add_success() = etcd::ReadOp(claims, etcd::EndOfPrefix(claims));
   *request.add_success() = etcd::ReadOp(std::string(kEpoch));
+  *request.add_success() = etcd::ReadOp(Key(kWithdrawn, options_.name));
   if (!client_.Txn(request, &reply, sentence)) return false;
   *sentence = "etcd's answer cannot be understood";
-  if (reply.responses_size() != 4) return false;
+  if (reply.responses_size() != 5) return false;
   truth->revision = reply.header().revision();
   auto one = [&](int place) -> etcd::pb::KeyValue {
     const auto& range = reply.responses(place).response_range();
@@ -193,10 +200,18 @@ bool HostPart::Read(Truth* truth, std::string* sentence) {
   truth->host = one(0);
   truth->capacity_kv = one(1);
   truth->epoch_kv = one(3);
+  truth->withdrawn_kv = one(4);
+  Follow(truth->withdrawn_kv);
   truth->epoch = ReadEpoch(truth->epoch_kv.value());
   if (truth->capacity_kv.mod_revision() != 0 &&
       !Decode(truth->capacity_kv.value(), &truth->capacity)) {
     *sentence = Key(kCapacities, options_.name) + " in etcd is no record of this version";
+    return false;
+  }
+  if (truth->capacity.format() > kRecordFormat) {
+    *sentence = Key(kCapacities, options_.name) + " in etcd is of a newer version (format " +
+                std::to_string(truth->capacity.format()) + ", this longwired reads " +
+                std::to_string(kRecordFormat) + "); install that one again";
     return false;
   }
   for (const etcd::pb::KeyValue& kv : reply.responses(2).response_range().kvs()) {
@@ -210,6 +225,37 @@ bool HostPart::Read(Truth* truth, std::string* sentence) {
   heard_ = asked;
   claims_ = truth->claims;
   return true;
+}
+
+// What an administrator said of this host, through whichever server of the pool.
+void HostPart::Follow(const etcd::pb::KeyValue& kv) {
+  Withdrawal told;
+  const bool there = kv.create_revision() != 0;
+  // One that cannot be read takes the host out of service, too.
+  if (there && (!Decode(kv.value(), &told) || told.number().empty())) told.set_number("0");
+  const bool was = following_.withdrawn();
+  if (following_.Hear(there ? &told : nullptr, BootSeconds())) {
+    std::string sentence = there ? "taken out of service in the pool by " + told.by() +
+                                       (told.drain() ? ": drained" : ": cordoned")
+                                 : "in service again in the pool";
+    if (there || was) Log(LogLevel::kInfo, sentence);
+    if (!WriteIdentity(&sentence)) Log(LogLevel::kWarning, sentence);
+  }
+  base::MutexLock lock(mutex_);
+  withdrawn_ = there;
+}
+
+// Again and again: a session whose place was promised before the drain may come after its deadline.
+void HostPart::EndDrained() {
+  if (!following_.IsDue(BootSeconds())) return;
+  const size_t ended = facts_.EndAll(
+      "the host '" + options_.name +
+      "' was drained by an administrator, and the time that its sessions had is over; start the "
+      "program again: another host of the pool takes it");
+  if (ended != 0) {
+    Log(LogLevel::kInfo,
+        "the deadline of the drain has passed: " + std::to_string(ended) + " sessions were ended");
+  }
 }
 
 // What etcd has of this host against what the host knows. Whatever does not fit ends with joining
@@ -258,9 +304,10 @@ void HostPart::SyncCapacity(const Truth& truth) {
   Capacity now;
   std::string sentence;
   if (!facts_.Describe(&now, &sentence)) return;
-  now.set_identity(identity_);
-  now.set_incarnation(incarnation_);
-  now.set_epoch(epoch_);
+  Sign(&now);
+  if (truth.capacity.has_unknown_members()) {
+    now.set_unknown_members(truth.capacity.unknown_members());  // of a newer placer
+  }
   Rewrite(truth.claims, &now);
   if (now.SerializeAsString() == truth.capacity.SerializeAsString()) return;
   etcd::pb::TxnRequest request;
@@ -376,7 +423,10 @@ bool HostPart::WriteHint(std::string_view folder, const std::string& text) {
 }
 
 void HostPart::WriteLoad() {
-  const std::string text = Encode(facts_.Loads());
+  Load load = facts_.Loads();
+  load.set_withdrawal(following_.number());
+  load.set_drain_left(following_.Left(BootSeconds()));
+  const std::string text = Encode(load);
   if (text != load_written_ && WriteHint(kLoads, text)) load_written_ = text;
 }
 

@@ -17,6 +17,7 @@
 #include "base/mutex.h"
 #include "server/etcd/lease.h"
 #include "server/pool/accounts.h"
+#include "server/pool/following.h"
 
 namespace longwire::pool {
 
@@ -34,12 +35,15 @@ class HostFacts {
   virtual Claims Running() = 0;
   // Whether no worker and no memory is left of these sessions.
   virtual bool AreGone(const std::vector<uint64_t>& sessions) = 0;
+  // Ends all that run; the sentence is for their programs. How many.
+  virtual size_t EndAll(const std::string& sentence) = 0;
 };
 
 struct HostOptions {
   std::string name;
   std::string address;
   std::string version;
+  uint32_t oldest_protocol = 0, newest_protocol = 0;
   std::map<std::string, std::string> labels;
   // A file that says which host this is, also after a restart.
   std::string state_file;
@@ -61,6 +65,9 @@ class HostPart {
 
   // Whether it is in the pool, and if not, why.
   bool joined(std::string* sentence) const;
+
+  // Whether an administrator has taken it out of service through the pool.
+  bool withdrawn() const;
 
   // Whether whoever comes with this ticket may open session `number` here: true once for each claim
   // that was placed here. Else a sentence; *again says that the program may be placed anew.
@@ -94,6 +101,7 @@ class HostPart {
     int64_t revision = 0;
     etcd::pb::KeyValue epoch_kv;
     uint64_t epoch = 0;
+    etcd::pb::KeyValue withdrawn_kv;
   };
 
   void Loop();
@@ -108,10 +116,13 @@ class HostPart {
   bool ClaimDevices(const Capacity& now, etcd::pb::TxnRequest* request, std::string* sentence);
   Claims Living();
   bool EnterEpoch(const Truth& truth, std::string* sentence);
+  void Sign(Capacity* now);
   // alone.cc
   Claims Kept();
   // The rest
   void Check();
+  void Follow(const etcd::pb::KeyValue& kv);
+  void EndDrained();
   void SyncCapacity(const Truth& truth);
   void WriteOpened();
   void GiveBackOver();
@@ -137,6 +148,7 @@ class HostPart {
   // Of the client, when the last epoch was counted.
   std::atomic<uint64_t> went_back_{0};
   int64_t joined_lease_ = 0;
+  Following following_;
   std::string load_written_, warm_written_;
   Clock::time_point next_check_{}, next_load_{}, next_warm_{};
 
@@ -150,6 +162,7 @@ class HostPart {
   bool joined_ LONGWIRE_GUARDED_BY(mutex_) = false;
   uint64_t joined_as_ LONGWIRE_GUARDED_BY(mutex_) = 0;  // incarnation
   std::string outside_ LONGWIRE_GUARDED_BY(mutex_) = "it is just joining";
+  bool withdrawn_ LONGWIRE_GUARDED_BY(mutex_) = false;              // as following_ is
   std::map<std::string, Known> known_ LONGWIRE_GUARDED_BY(mutex_);  // claims, by number
   Clock::time_point heard_ LONGWIRE_GUARDED_BY(mutex_){};           // when etcd answered last
   Claims claims_ LONGWIRE_GUARDED_BY(mutex_);                       // as etcd had them then

@@ -45,6 +45,7 @@ bool HostPart::ReadIdentity(std::string* sentence) {
   std::istringstream text(wire::ReadFile(options_.state_file.c_str(), kFileLimit));
   const bool whole = static_cast<bool>(text >> identity_ >> incarnation_);
   text >> written_ >> epoch_;  // not there in files of earlier versions
+  following_.Read(text);
   if (whole && IsNumber(identity_)) return true;
   if (access(options_.state_file.c_str(), F_OK) == 0) {
     *sentence = options_.state_file + " does not say which host of the pool this is; remove it, " +
@@ -59,7 +60,8 @@ bool HostPart::ReadIdentity(std::string* sentence) {
 
 bool HostPart::WriteIdentity(std::string* sentence) const {
   const std::string text = identity_ + " " + std::to_string(incarnation_) + " " +
-                           std::to_string(written_) + " " + std::to_string(epoch_) + "\n";
+                           std::to_string(written_) + " " + std::to_string(epoch_) + " " +
+                           following_.Text() + "\n";
   const std::string made = options_.state_file + ".new";
   wire::Descriptor file = wire::OpenFile(made.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
   bool whole = file.valid() && base::WriteAll(file.get(), std::as_bytes(std::span(text))) &&
@@ -224,6 +226,16 @@ bool HostPart::EnterEpoch(const Truth& truth, std::string* sentence) {
   return true;
 }
 
+// As this host's own words.
+void HostPart::Sign(Capacity* now) {
+  now->set_identity(identity_);
+  now->set_incarnation(incarnation_);
+  now->set_epoch(epoch_);
+  now->set_format(kRecordFormat);
+  now->set_drained_here(now->cordoned());
+  now->set_cordoned(now->cordoned() || following_.withdrawn());
+}
+
 bool HostPart::Join(std::string* sentence) {
   const int64_t lease = lease_.id();
   Truth truth;
@@ -249,9 +261,7 @@ bool HostPart::Join(std::string* sentence) {
   if (!EnterEpoch(truth, sentence)) return false;
   incarnation_ = std::max<uint64_t>(incarnation_, truth.capacity.incarnation()) + 1;
   if (!WriteIdentity(sentence)) return false;
-  now.set_identity(identity_);
-  now.set_incarnation(incarnation_);
-  now.set_epoch(epoch_);
+  Sign(&now);
   etcd::pb::TxnRequest request;
   etcd::pb::TxnResponse reply;
   if (!ClaimDevices(now, &request, sentence) || !Reconcile(&truth, now, sentence)) return false;
@@ -260,6 +270,9 @@ bool HostPart::Join(std::string* sentence) {
   host.set_version(options_.version);
   host.set_identity(identity_);
   host.set_incarnation(incarnation_);
+  host.set_format(kRecordFormat);
+  host.set_oldest_protocol(options_.oldest_protocol);
+  host.set_newest_protocol(options_.newest_protocol);
   host.mutable_labels()->insert(options_.labels.begin(), options_.labels.end());
   *request.add_compare() =
       etcd::ChangedAt(Key(kCapacities, options_.name), truth.capacity_kv.mod_revision());

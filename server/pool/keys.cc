@@ -5,7 +5,10 @@
 #include <sys/random.h>
 
 #include <array>
+#include <utility>
 #include <vector>
+
+#include "server/pool/unknown_members.h"
 
 namespace longwire::pool {
 namespace {
@@ -30,14 +33,21 @@ std::string Encode(const google::protobuf::Message& record) {
   options.always_print_primitive_fields = true;
   // It fails for text that is not UTF-8 only, which callers do not have.
   if (!google::protobuf::util::MessageToJsonString(record, &text, options).ok()) return {};
-  return text;
+  return WithUnknownMembers(record, std::move(text));
 }
 
 bool Decode(const std::string& text, google::protobuf::Message* record) {
   google::protobuf::util::JsonParseOptions options;
+  record->Clear();
+  if (google::protobuf::util::JsonStringToMessage(text, record, options).ok()) {
+    NoteText({}, record);  // only what is noted here counts
+    return true;
+  }
   options.ignore_unknown_fields = true;
   record->Clear();
-  return google::protobuf::util::JsonStringToMessage(text, record, options).ok();
+  if (!google::protobuf::util::JsonStringToMessage(text, record, options).ok()) return false;
+  NoteText(text, record);
+  return true;
 }
 
 bool IsNumber(std::string_view text) {

@@ -19,6 +19,7 @@ inline constexpr std::string_view kLoads = "longwire/load/";
 inline constexpr std::string_view kWarm = "longwire/warm/";
 inline constexpr std::string_view kClaims = "longwire/claim/";
 inline constexpr std::string_view kSessions = "longwire/sess/";
+inline constexpr std::string_view kWithdrawn = "longwire/withdrawn/";
 // Counts up when etcd was restored from an older copy: what hosts wrote before does not hold.
 inline constexpr std::string_view kEpoch = "longwire/epoch";
 inline constexpr std::string_view kTenants = "longwire/ten/";
@@ -41,7 +42,11 @@ inline std::string MiddlePart(std::string_view folder, std::string_view key) {
   return std::string(key.substr(0, key.find('/')));
 }
 
-// A record as it stands in etcd, and back; false when it is none.
+// Of records that say in `format` what their readers have to know.
+inline constexpr uint32_t kRecordFormat = 1;
+
+// A record as it stands in etcd, and back; false when it is none. Members that this version does
+// not know stay with those that have a field for them (unknown_members.h).
 std::string Encode(const google::protobuf::Message& record);
 bool Decode(const std::string& text, google::protobuf::Message* record);
 

@@ -192,6 +192,10 @@ bool PlacerPart::Pass() {
     // Two fronts may have been asked: one of them at a time.
     if (!numbers.insert(waiter.number).second) continue;
     if (skipped_.contains(waiter.number) || AnswerAgain(directory, waiter, &batch)) continue;
+    if (!waiter.unknown.empty()) {
+      RefuseUnknown(waiter, &batch);
+      continue;
+    }
     auto held = reserved.find(waiter.request.identity());
     if (held != reserved.end() && held->second >= kReserved) continue;
     if (!halted.empty() || !WhyFull(limits_, batch.sessions, waiter.request.tenant()).empty()) {
@@ -236,6 +240,22 @@ void PlacerPart::DecideFull(const Directory& directory, const std::vector<const 
     if (waiter->request.wait()) decision.place = ++waiting;
     Decide(directory, *waiter, decision, all, batch);
   }
+}
+
+// What it asks for is not known, so nothing can be promised; its front says that.
+void PlacerPart::RefuseUnknown(const Waiter& waiter, Batch* batch) {
+  if (batch->numbers.size() >= (one_by_one_ ? 1 : kAnswersAtOnce)) return mirror_->Wake();
+  Answer answer;
+  answer.set_refusal("the host '" + host_ +
+                     "', which places the pool's sessions, does not know "
+                     "all that is asked for: " +
+                     waiter.unknown);
+  const std::string key = Key(kQueue, waiter.front, waiter.number);
+  *batch->request.add_compare() = etcd::ChangedAt(key, waiter.changed);
+  *batch->request.add_success() = etcd::DeleteOp(key);
+  *batch->request.add_success() =
+      etcd::PutOp(Key(kAnswers, waiter.front, waiter.number), Encode(answer), waiter.lease);
+  batch->numbers.push_back(waiter.number);
 }
 
 // A program whose front did not hear that it has a place, and asks again.
@@ -313,6 +333,7 @@ void PlacerPart::Decide(const Directory& directory, const Waiter& waiter, const 
     answer.set_place(decision.place);
     answer.set_waiting(waiting);
     answer.set_reason(decision.reason);
+    answer.set_since(ages_.SinceOf(waiter));
     const bool same = known != directory.answers.end() && known->second == Encode(answer);
     auto [told, first] = told_.try_emplace(waiter.number);
     if (same || (!first && Clock::now() - told->second < kTellAgain)) return;

@@ -29,7 +29,7 @@ class UsedImages {
   static constexpr size_t kImages = 16;  // of one program: its newest
 
   void Used(const std::string& program, const std::string& image);
-  // With those of `cached` that are no more than so many.
+  // With the first kCached of `cached`.
   static constexpr size_t kCached = 256;
   Warm Record(const std::vector<std::string>& cached) const;
 

@@ -108,6 +108,9 @@ TESTED = {
     ("docs/pool.md", r"longwire run -- ./app"): ("e2e/pool_test.py", "def hold"),
     ("docs/pool.md", r"longwire run --devices 2"): (
         "e2e/pool_test.py", 'self.hold("c", "--devices", "2", "--memory", "6GiB")'),
+    ("docs/pool.md", r"longwire admin (drain|cordon|uncordon) gpu2"): (
+        "e2e/pool_drain_test.py", 'self.done("a", "drain", "b", "--deadline", "16s")'),
+    ("docs/pool.md", r"longwire top --pool"): ("e2e/pool_top_test.py", '"top", "--pool", "--once"'),
     ("docs/pool.md", r"longwire pool explain"): (
         "e2e/pool_queue_test.py", 'words = ["pool", "explain"'),
     ("docs/policies.md", r"longwire policy test "): ("e2e/policies_test.py", '"policy", "test"'),

@@ -127,6 +127,9 @@ class Members:
     def put(self, key, value):
         self.ask("kv/put", {"key": encode(PREFIX + key), "value": encode(json.dumps(value))})
 
+    def delete(self, key):
+        self.ask("kv/deleterange", {"key": encode(PREFIX + key)})
+
     def history(self, first=1):
         """All changes since that revision: (revision, key, value or None) in order."""
         now = int(self.ask("kv/range", {"key": encode("?")})["header"]["revision"])

@@ -22,7 +22,10 @@ import server
 
 CLOCKS = {"a": -30, "c": 30}
 HELD = 6
+TENANT = "default"
 LIMIT = 8  # sessions of all programs: two of the three that come and go run at once
+MEMORY = 4 << 30
+PROMISED = 90  # seconds; a host takes back after half a minute what nobody came for
 SHORT, LONG = (0.2, 2.0), (7.0, 9.0)  # seconds; a lease lasts six
 HOSTS, MEMBERS = ("a", "b", "c"), ("m0", "m1", "m2")
 KINDS = ["member", "host", "placer", "from host", "to host", "from member", "to member",
@@ -35,9 +38,11 @@ class PoolFaultsTest(unittest.TestCase):
         self.began = datetime.datetime.now(datetime.timezone.utc)
         self.pool = self.enterContext(pool_network.Pool(
             sessions=12, memory=8 << 30, clocks=CLOCKS,
-            pool_keys={"limits": [{"tenant": "default", "sessions": LIMIT, "memory": "4GiB"}]}))
+            pool_keys={"limits": [{"tenant": TENANT, "sessions": LIMIT,
+                                   "memory": f"{MEMORY >> 30}GiB"}]}))
         self.network, self.dice = self.pool.network, random.Random(options.seed)
-        self.checker = pool_history.Checker(killed=HOSTS)
+        self.checker = pool_history.Checker(killed=HOSTS, limits={TENANT: (LIMIT, MEMORY)})
+        self.promised = {}  # number of a claim that nobody came for → since when it is known
         self.checked = 0  # revisions
         self.results = collections.Counter()
         self.wrong = []
@@ -106,6 +111,50 @@ class PoolFaultsTest(unittest.TestCase):
         changes = self.pool.etcd.history(self.checked + 1)
         self.assertEqual([], self.checker.replay(changes))
         self.checked = max([self.checked, *(revision for revision, _, _ in changes)])
+        self.check_promises()
+        self.check_memory()
+
+    def check_promises(self):
+        """Places that nobody came for are no sessions, but they hold room: they do not stay."""
+        now = time.monotonic()
+        self.promised = {number: self.promised.get(number, now)
+                         for of in self.pool.claims().values() for number, one in of.items()
+                         if one["state"] == "RESERVED"}
+        self.assertEqual([], [number for number, since in self.promised.items()
+                              if now - since > PROMISED], self.logs())
+
+    def check_memory(self):
+        """No host lends a tenant more than its part, whatever etcd says of the sum."""
+        for name, host in self.pool.servers.items():
+            lent = {one["name"]: one.get("memory_leased", 0) for one in host.status()["tenants"]}
+            part = self.pool.etcd.keys("ten/").get(f"ten/{TENANT}/{name}", {})
+            self.assertLessEqual(lent.get(TENANT, 0), int(part.get("bytes", 0)), name)
+
+    def plant(self):
+        """What the checker must find in what it has just looked at: sessions and parts beyond the
+        limits, with sums that are right."""
+        keys, host = self.checker.keys, HOSTS[0]
+        self.assertEqual([], self.checker.with_planted())
+        cap = keys[f"cap/{host}"]
+        device = {**cap["devices"][0]}
+        claim = {"tenant": TENANT, "bytes": "1", "devices": [device["ordinal"]], "state": "OPEN"}
+        more = LIMIT + 1 - sum(key.startswith("claim/") for key in keys)
+        device.update(bytes=str(int(device["bytes"]) + more), sessions=device["sessions"] + more)
+        changes = [(f"cap/{host}", {**cap, "sessions": cap["sessions"] + more,
+                                    "devices": [device, *cap["devices"][1:]]})]
+        for i in range(more):
+            changes += [(f"claim/{host}/{i:04}", claim),
+                        (f"sess/{i:04}", {"host": host, "generation": "1"})]
+        self.assertEqual([f"revision 0: tenant {TENANT} has {LIMIT + 1} sessions of {LIMIT}"],
+                         self.checker.with_planted(*changes))
+        tenant, part = keys[f"ten/{TENANT}"], keys.get(f"ten/{TENANT}/{host}", {})
+        over = MEMORY + 1 - int(tenant["parts"])
+        faults = self.checker.with_planted(
+            (f"ten/{TENANT}", {**tenant, "parts": str(MEMORY + 1)}),
+            (f"ten/{TENANT}/{host}", {**part, "bytes": str(int(part.get("bytes", 0)) + over)}))
+        self.assertRegex(str(faults), f"tenant {TENANT} has .*, more than {MEMORY} bytes")
+        faults = self.checker.with_planted((f"ten/{TENANT}", {**tenant, "sessions": "9"}))
+        self.assertRegex(str(faults), f"the limits of tenant {TENANT} in etcd are")
 
     def settled(self):
         """A place that nobody came for may stay promised for half a minute; it is no session."""
@@ -150,6 +199,7 @@ class PoolFaultsTest(unittest.TestCase):
             self.check()
             print(f"{i + 1}: {kind}, {seconds:.1f} s; {time.monotonic() - began:.1f} s in all; "
                   f"{dict(self.results)}", flush=True)
+        self.plant()
         self.assertGreaterEqual(self.results["ended well"], options.moments)
         pool_servers.end(self.programs)
         server.wait_for(self.pool.no_claims, 45, "the end of all claims")

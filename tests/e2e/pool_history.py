@@ -3,19 +3,29 @@
 At every revision: cap/H is the sum of H's claims, and no more than there is; a session has one
 claim, at the host that sess/N names; a claim of a host that is not in the pool goes only when the
 host joins anew, or is forgotten; a tenant's sessions, and the parts of its memory, whose sum ten/T
-has, never grow beyond its limits."""
+has, never grow beyond its limits, which are those of the configuration."""
+import copy
 import itertools
 
 
 class Checker:
-    """killed: hosts whose daemon was killed at some time; forgotten: by an administrator."""
+    """killed: hosts whose daemon was killed at some time; forgotten: by an administrator. limits:
+    tenant → sessions and bytes that pool.limits gives it: what etcd has of that is not believed."""
 
-    def __init__(self, killed=(), forgotten=()):
+    def __init__(self, killed=(), forgotten=(), limits=None):
+        self.limits = dict(limits or {})
         self.killed = set(killed)
         self.forgotten = set(forgotten)
         self.keys = {}
         self.entries = {}  # host → incarnation of its last entry
         self.faults = []
+
+    def with_planted(self, *changes):
+        """The faults that it finds in what came so far and then, as one revision, in these: (key,
+        value or None)."""
+        other = copy.deepcopy(self)
+        other.faults = []
+        return other.replay([(0, key, value) for key, value in changes])
 
     def replay(self, changes):
         for revision, group in itertools.groupby(changes, key=lambda one: one[0]):
@@ -43,7 +53,16 @@ class Checker:
             self.check_owners(revision, changes, before)
             self.check_sessions(revision, before)
         for tenant in {key.split("/")[1] for _, key, _ in changes if key.startswith("ten/")}:
+            self.check_limits(revision, tenant)
             self.check_parts(revision, tenant, before)
+
+    def check_limits(self, revision, tenant):
+        """Only the placer writes them, when it becomes one, and hosts keep to them."""
+        record = self.keys.get(f"ten/{tenant}", {})
+        said = (int(record.get("sessions", 0)), int(record.get("memory", 0)))
+        if tenant in self.limits and said != self.limits[tenant]:
+            self.fault(revision, f"the limits of tenant {tenant} in etcd are {said}, those of the "
+                                 f"configuration {self.limits[tenant]}")
 
     def claims(self, host, keys=None):
         start = f"claim/{host}/"
@@ -53,6 +72,7 @@ class Checker:
     def check_sessions(self, revision, before):
         limits = {key[4:]: int(value.get("sessions", 0)) for key, value in self.keys.items()
                   if key.startswith("ten/") and key.count("/") == 1}
+        limits |= {tenant: sessions for tenant, (sessions, _) in self.limits.items()}
         for tenant, limit in limits.items():
             was, now = ([one for key, one in keys.items()
                          if key.startswith("claim/") and one["tenant"] == tenant]
@@ -74,7 +94,7 @@ class Checker:
         if int(record.get("parts", 0)) != sum(now.values()):
             self.fault(revision, f"tenant {tenant} counts parts of {record.get('parts')} bytes, "
                                  f"hosts have {now}")
-        limit = int(record.get("memory", 0))
+        limit = self.limits.get(tenant, (0, int(record.get("memory", 0))))[1]
         if limit and sum(now.values()) > limit and sum(now.values()) > sum(was.values()):
             self.fault(revision, f"tenant {tenant} has {now}, more than {limit} bytes")
 

@@ -81,6 +81,26 @@ class PoolTlsTest(unittest.TestCase):
                             "the reason")
             self.assertEqual(["a", "b"], [one["name"] for one in self.pool()["hosts"]])
 
+    def test_a_host_is_drained_by_an_administrator_s_certificate_alone(self):
+        front = self.servers["a"]
+
+        def admin(identity, *words):
+            return server.run([front.dist / "bin" / "longwire", "admin", *words, "--server",
+                               front.address], self.environment(identity))
+
+        result = admin("alice", "drain", "b")
+        self.assertEqual(1, result.code, result)
+        self.assertIn("only an administrator may do that", result.err)
+        self.assertEqual(0, self.run_as("alice", "--label", "host=b").code)
+        result = admin("operator", "drain", "b")
+        self.addCleanup(admin, "operator", "uncordon", "b")
+        self.assertEqual(0, result.code, result)
+        result = self.run_as("alice", "--label", "host=b")
+        self.assertEqual(1, result.code, result)
+        self.assertIn("b: it takes no new sessions", result.err)
+        told = [one.get("withdrawn") for one in self.pool()["hosts"]]
+        self.assertEqual([None, True], [told[0], told[1]["by"].startswith("operator (")], told)
+
 
 if __name__ == "__main__":
     unittest.main()

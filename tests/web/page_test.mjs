@@ -81,6 +81,20 @@ test("it shows what the daemon says", async (t) => {
   await page.waitForFunction(() => document.querySelector("#sessions tbody").textContent.includes("10 %"));
 });
 
+test("the pool that the server is in", async (t) => {
+  const { page } = await withPage(t, { devices: 1, sessions: 3 });
+  await waitForText(page, "#pool-about", "As gpu1 sees it. Sessions are placed by gpu2.");
+  const hosts = await rows(page, "pool-hosts");
+  assert.deepEqual(hosts.map((row) => [row[0], row[1], row[5]]),
+    [["gpu1", "in service", "3 of 16"], ["gpu2", "drained", "3 of 16"]]);
+  assert.equal(hosts[0][4], "20.0 of 80.0 GiB");
+  const queue = await rows(page, "pool-queue");
+  assert.deepEqual(queue.map((row) => row[0]), ["1", "2", "3", "4", "5"]);
+  assert.deepEqual(queue[0], ["1", "100 s", "train-4", "tenant-4", "user-4@example.org", "2", "–",
+    "gpu1: 512 MiB are missing"]);
+  assert.equal(await page.$eval("#pool-link", (one) => one.hidden), false);
+});
+
 test("a program's name does nothing but be shown", async (t) => {
   const name = `/x/<img src=x onerror="document.title='owned'"><script>document.title='owned'</script>` +
     "&lt;b&gt;\u202Egnp.exe\u0000\u001B[31m";
@@ -227,4 +241,7 @@ test("an empty server", async (t) => {
   const { page } = await withPage(t, { devices: 1, sessions: 0 });
   await waitForText(page, "#sessions tbody", "No sessions.");
   await waitForText(page, "#waits tbody", "Nobody waits.");
+  // Nor is it in a pool.
+  assert.equal(await page.$eval("#pool", (one) => one.hidden), true);
+  assert.equal(await page.$eval("#pool-link", (one) => one.hidden), true);
 });

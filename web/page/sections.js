@@ -1,5 +1,6 @@
 // The tables of the page, from an answer of /api/now.
 import { age, bytes, bytesOf, count, duration, fileName, percent, perSecond, plain, time } from "./format.js";
+import { Pool } from "./pool.js";
 import { Table, bar } from "./tables.js";
 
 const PAGE = 100; // sessions that are shown at first
@@ -200,7 +201,8 @@ class Events {
 }
 
 export const events = new Events();
-const sections = [new Devices(), new Tenants(), new Waits(), new Sessions(), new Latencies(), events];
+const sections = [new Devices(), new Tenants(), new Waits(), new Sessions(), new Latencies(), events,
+  new Pool()];
 
 export function showAll(answer) {
   for (const section of sections) section.show(answer);

@@ -1,4 +1,6 @@
 // The pool for people: longwire status --pool, longwire pool explain.
+#include <algorithm>
+#include <chrono>
 #include <map>
 
 #include "base/printable.h"
@@ -16,9 +18,20 @@ void FillHost(const std::string& name, const pool::HostEntry& entry, transport::
   out->set_joined(entry.host_created != 0);
   if (out->joined()) out->set_address(entry.host.address());
   if (out->joined()) out->set_version(entry.host.version());
-  out->set_cordoned(capacity.cordoned());
+  out->set_cordoned(capacity.cordoned() || entry.withdrawn);
   out->set_sessions(capacity.sessions());
   out->set_sessions_limit(capacity.sessions_limit());
+  out->set_unknown(base::Printable(entry.unknown()));
+  out->set_oldest_protocol(entry.host.oldest_protocol());
+  out->set_newest_protocol(entry.host.newest_protocol());
+  if (entry.withdrawn) {
+    transport::PoolWithdrawal& told = *out->mutable_withdrawn();
+    told.set_drain(entry.withdrawn->drain());
+    told.set_seconds(entry.withdrawn->seconds());
+    told.set_by(base::Printable(entry.withdrawn->by()));
+    told.set_heard(entry.load.withdrawal() == entry.withdrawn->number());
+    if (told.heard()) told.set_left(entry.load.drain_left());
+  }
   const std::map<std::string, std::string> labels(entry.host.labels().begin(),
                                                   entry.host.labels().end());
   for (const auto& [label, value] : labels) out->add_labels(label + "=" + value);
@@ -45,11 +58,20 @@ void FillWaiter(const pool::Waiter& waiter, const pool::Directory& directory,
   out->set_program(waiter.request.program());
   out->set_devices(waiter.request.devices());
   out->set_bytes(waiter.request.bytes());
+  out->set_priority(waiter.request.priority());
+  const std::map<std::string, std::string> labels(waiter.request.labels().begin(),
+                                                  waiter.request.labels().end());
+  for (const auto& [label, value] : labels) out->add_labels(label + "=" + value);
   auto found = directory.answers.find(pool::Key(pool::kAnswers, waiter.front, waiter.number));
   pool::Answer answer;
   if (found == directory.answers.end() || !pool::Decode(found->second, &answer)) return;
   out->set_place(answer.place());
   out->set_reason(answer.reason());
+  // By the calendars of two hosts: it is for people, and never less than nothing.
+  const auto now = static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::seconds>(
+                                             std::chrono::system_clock::now().time_since_epoch())
+                                             .count());
+  if (answer.since() != 0) out->set_waited(now - std::min(now, answer.since()));
 }
 
 }  // namespace
@@ -60,19 +82,18 @@ void Pool::Inspect(bool all, const std::string& tenant, transport::PoolFigures* 
   figures->set_joined(host_->joined(&sentence));
   figures->set_problem(sentence);
   figures->set_placed(placed());
-  etcd::pb::RangeRequest request;
-  etcd::pb::RangeResponse reply;
-  request.set_key(std::string(pool::kPrefix));
-  request.set_range_end(etcd::EndOfPrefix(std::string(pool::kPrefix)));
-  if (!client_->Range(request, &reply, &sentence)) {
+  const std::shared_ptr<const pool::Directory> read = reader_->Read(&sentence);
+  if (read == nullptr) {
     figures->set_problem(sentence);
     return;
   }
-  etcd::Mirror::Keys keys;
-  for (const etcd::pb::KeyValue& kv : reply.kvs()) keys[kv.key()] = kv;
-  const pool::Directory directory = pool::ReadDirectory(keys);
+  const pool::Directory& directory = *read;
   figures->set_placer(directory.placer);
-  for (const auto& [name, entry] : directory.hosts) FillHost(name, entry, figures->add_hosts());
+  for (const auto& [name, entry] : directory.hosts) {
+    transport::PoolHost& host = *figures->add_hosts();
+    FillHost(name, entry, &host);
+    if (!all && host.has_withdrawn()) host.mutable_withdrawn()->clear_by();
+  }
   for (const auto& [key, waiter] : directory.waiters) {
     if (!all && waiter.request.tenant() != tenant) continue;
     FillWaiter(waiter, directory, figures->add_waiting());

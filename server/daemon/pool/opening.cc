@@ -62,6 +62,11 @@ bool Pool::ReadAsked(Asked* asked, const Peer& peer, std::string* sentence) {
   to.set_weight(peer.tenant->weight());
   to.set_wait(told.waits || (told.waits_by_default && peer.tenant->wait() != 0));
   to.set_time_limit(told.time_limit);
+  to.set_format(pool::kRecordFormat);
+  if (auto spoken = wire::Common(request.versions, asked->link)) {
+    to.set_oldest_protocol(spoken->oldest);
+    to.set_newest_protocol(spoken->newest);
+  }
   return true;
 }
 

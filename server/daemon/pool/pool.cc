@@ -5,6 +5,7 @@
 
 #include "base/printable.h"
 #include "base/uuid_text.h"
+#include "link/transport/codes.h"
 #include "link/transport/tls_files.h"
 #include "server/config/config.h"
 #include "server/daemon/settings/paths.h"
@@ -50,6 +51,8 @@ pool::HostOptions HostOptionsOf(const config::Config& config) {
   options.name = config.pool().host();
   options.address = config.pool().has_address() ? config.pool().address() : config.listen(0);
   options.version = LONGWIRE_VERSION;
+  options.oldest_protocol = wire::SpokenVersions().oldest;
+  options.newest_protocol = wire::SpokenVersions().newest;
   options.state_file = StateFile(config);
   for (const std::string& label : config.pool().labels()) {
     options.labels[label.substr(0, label.find('='))] = label.substr(label.find('=') + 1);
@@ -111,8 +114,9 @@ bool Pool::Start(std::string* sentence) {
       std::chrono::ceil<std::chrono::seconds>(config::ResumeGrace(*table_.config())), is_in);
   parts_ =
       std::make_unique<pool::PartsPart>(*client_, *this, config_.host(), LimitsOf(config_), is_in);
+  reader_ = std::make_unique<pool::Reader>(*client_);
   started_ = lease_->Start(sentence) && host_->Start(sentence) && front_->Start(sentence) &&
-             placer_->Start(sentence) && parts_->Start(sentence);
+             placer_->Start(sentence) && parts_->Start(sentence) && reader_->Start(sentence);
   if (!started_) *sentence = "the pool: " + *sentence;
   return started_;
 }
@@ -120,6 +124,7 @@ bool Pool::Start(std::string* sentence) {
 void Pool::Stop() {
   // Also when etcd hangs.
   if (client_ != nullptr) client_->EndWithin(kLastCalls);
+  if (reader_ != nullptr) reader_->Stop();
   if (parts_ != nullptr) parts_->Stop();
   if (placer_ != nullptr) placer_->Stop();
   if (front_ != nullptr) front_->Stop();
@@ -244,6 +249,18 @@ void Pool::SetPart(const std::string& tenant, const pool::PartTerms& terms) {
 
 void Pool::OnGone(const ServerSession& session) {
   if (host_ != nullptr) host_->Over(NumberOf(session), {session.id()});
+}
+
+size_t Pool::EndAll(const std::string& sentence) {
+  const auto sessions = table_.List();
+  for (const auto& session : sessions) {
+    table_.End(session, {static_cast<uint32_t>(transport::kLaunchFailed), sentence});
+  }
+  return sessions.size();
+}
+
+bool Pool::Withdraw(const pool::WithdrawalWish& wish, std::string* sentence) {
+  return pool::Withdraw(*client_, wish, sentence);
 }
 
 bool Pool::Forget(const std::string& host, std::string* sentence) {

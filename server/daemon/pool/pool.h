@@ -12,7 +12,9 @@
 #include "server/pool/host.h"
 #include "server/pool/parts.h"
 #include "server/pool/placer.h"
+#include "server/pool/reader.h"
 #include "server/pool/warm.h"
+#include "server/pool/withdraw.h"
 
 namespace longwire::daemon {
 
@@ -45,14 +47,18 @@ class Pool final : public pool::HostFacts, public pool::MemoryFacts {
   bool joined(std::string* sentence) const { return host_->joined(sentence); }
   bool places() const { return placer_->leads(); }
   uint64_t placed() const { return placer_->placed(); }
+  bool withdrawn() const { return host_->withdrawn(); }
   // longwire admin forget.
   bool Forget(const std::string& host, std::string* sentence);
+  // longwire admin drain, cordon and uncordon of a host.
+  bool Withdraw(const pool::WithdrawalWish& wish, std::string* sentence);
 
   bool Describe(pool::Capacity* capacity, std::string* sentence) override;
   pool::Load Loads() override;
   std::optional<pool::Warm> Warmth() override;
   pool::Claims Running() override;
   bool AreGone(const std::vector<uint64_t>& sessions) override;
+  size_t EndAll(const std::string& sentence) override;
   bool Memory(std::map<std::string, pool::TenantMemory>* by_tenant) override;
   void SetPart(const std::string& tenant, const pool::PartTerms& terms) override;
 
@@ -80,6 +86,7 @@ class Pool final : public pool::HostFacts, public pool::MemoryFacts {
   std::unique_ptr<pool::PartsPart> parts_;
   // The table's threads may tell of images for longer than there is a pool.
   const std::shared_ptr<pool::UsedImages> used_images_ = std::make_shared<pool::UsedImages>();
+  std::unique_ptr<pool::Reader> reader_;
   bool started_ = false;
   bool described_ = false;  // used by the host's thread
 };
