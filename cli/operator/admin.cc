@@ -22,8 +22,9 @@ constexpr const char* kStatusHelp =
     "if it is done, 1 if not, 2 if this command was called wrongly.";
 
 struct Wish {
-  std::string object;   // of kill, migrate, evict, cordon and forget
-  int32_t device = -1;  // of migrate: where to
+  std::string object;   // of kill, migrate, checkpoint, restore, evict, cordon and forget
+  std::string file;     // of checkpoint
+  int32_t device = -1;  // of migrate and restore: where to; of drain: which
   bool off = false;
   bool json = false;
 };
@@ -46,11 +47,21 @@ constexpr Action kActions[] = {
      "move a session to another device of this server; its program notices a pause. Where it "
      "cannot move it goes on where it is, and the reason is printed",
      "SESSION", "the session's number", false},
+    {"checkpoint",
+     "suspend a session into a file below the server's checkpoint_dir: its worker ends, its device "
+     "memory is free, and its program waits (checkpoint_grace) until the session is restored",
+     "SESSION", "the session's number", false},
+    {"restore",
+     "let a suspended session go on, on DEVICE or where the server places it. Its file is void then",
+     "FILE", "the name of the file, as it was given to checkpoint", false},
     {"evict",
      "end all sessions of a tenant or an identity. To keep it out, take it out of the "
      "configuration and reload, or revoke its certificate: longwire cert revoke",
      "NAME", "the name of a tenant or an identity", false},
-    {"drain", "open no new sessions; those that run end by themselves", nullptr, nullptr, true},
+    {"drain",
+     "open no new sessions; those that run end by themselves. With a DEVICE: place no new ones "
+     "there, and move those that it has to other devices, as far as they can move (docs/moving.md)",
+     nullptr, nullptr, true},
     {"cordon", "place no new sessions on a device; those that it has go on", "DEVICE",
      "the device's number", true},
     {"forget",
@@ -70,7 +81,8 @@ void PrintLines(const std::string& lines, FILE* to) {
 std::optional<transport::AdminRequest> RequestOf(const std::string& action, const Wish& wish) {
   transport::AdminRequest request;
   auto number = wire::ParseNumber(wish.object, 0, INT64_MAX);
-  bool needs_number = action == "kill" || action == "migrate" || action == "cordon";
+  bool needs_number = action == "kill" || action == "migrate" || action == "checkpoint" ||
+                      action == "cordon";
   if (needs_number && (!number || (action == "cordon" && *number > INT32_MAX))) {
     return std::nullopt;
   }
@@ -79,10 +91,17 @@ std::optional<transport::AdminRequest> RequestOf(const std::string& action, cons
   } else if (action == "migrate") {
     request.mutable_migrate()->set_session(static_cast<uint64_t>(*number));
     request.mutable_migrate()->set_device(wish.device);
+  } else if (action == "checkpoint") {
+    request.mutable_checkpoint()->set_session(static_cast<uint64_t>(*number));
+    request.mutable_checkpoint()->set_file(wish.file);
+  } else if (action == "restore") {
+    request.mutable_restore()->set_file(wish.object);
+    if (wish.device >= 0) request.mutable_restore()->set_device(wish.device);
   } else if (action == "evict") {
     request.mutable_evict()->set_name(wish.object);
   } else if (action == "drain") {
     request.mutable_drain()->set_off(wish.off);
+    if (wish.device >= 0) request.mutable_drain()->set_device(wish.device);
   } else if (action == "forget") {
     request.mutable_forget()->set_host(wish.object);
   } else if (action == "cordon") {
@@ -162,6 +181,17 @@ void AddAdmin(CommandLine& line) {
     if (std::string_view(action.name) == "migrate") {
       command.add_option("DEVICE", wish->device, "the number of the device where it shall go")
           ->required()
+          ->check(CLI::NonNegativeNumber);
+    }
+    if (std::string_view(action.name) == "checkpoint") {
+      command.add_option("FILE", wish->file, "its name, without a folder")->required();
+    }
+    if (std::string_view(action.name) == "restore") {
+      command.add_option("DEVICE", wish->device, "the number of the device where it shall go on")
+          ->check(CLI::NonNegativeNumber);
+    }
+    if (std::string_view(action.name) == "drain") {
+      command.add_option("DEVICE", wish->device, "the device's number; without it, all of the server")
           ->check(CLI::NonNegativeNumber);
     }
     if (action.has_off) command.add_flag("--off", wish->off, "take it back");

@@ -1,0 +1,151 @@
+"""Each test program that ends by itself, moved at random moments between two devices, and to disk
+and back: it prints what it prints unmoved, or its session is refused with a reason that
+moving_refused.txt has for it, and goes on where it is.
+
+    moving_sweep_test.py [--long] [NAME...]   some programs; all; or those
+"""
+import os
+import pathlib
+import random
+import signal
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+import programs
+import server
+
+LONG = "--long" in sys.argv
+NAMED = [word for word in sys.argv[1:] if not word.startswith("-")]
+SEED = int(os.environ.get("LONGWIRE_SEED", "0")) or (random.randrange(1 << 30) if LONG else 20)
+REFUSED = pathlib.Path(__file__).with_name("moving_refused.txt")
+SAMPLE = 6
+VARIANTS = ("static", "driver")
+SECONDS = 3.0  # that a program takes that is slowed down
+SLICE = 0.004
+# What may be said of any session: it was too short, or never quiet.
+PASSING = ("there is no session", "busy:", "it ended meanwhile", "a worker ended meanwhile",
+           "its worker does not answer", "its context has failed")
+
+
+def reasons():
+    """Program → the parts of reasons for which its session may stay where it is."""
+    found = {}
+    for line in REFUSED.read_text().splitlines():
+        name, reason = line.split(": ", 1)
+        found.setdefault(name, []).append(reason)
+    return found
+
+
+def candidates():
+    every = sorted({(name, variant) for name, variant, kind in
+                    programs.list_programs(server.build_folder())
+                    if kind == "any" and variant in VARIANTS})
+    if NAMED:
+        return [one for one in every if one[0] in NAMED]
+    return every if LONG else random.Random(SEED).sample(every, SAMPLE)
+
+
+class Slowed:
+    """A program that is stopped most of the time, so that a short one is moved at its moments."""
+
+    def __init__(self, longwire, command, alone):
+        self.process = server.start_session(command, longwire.environment())
+        self.rest = SLICE * max(0.0, SECONDS / max(alone, 0.02) - 1)
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        self.thread.start()
+
+    def _signal(self, number):
+        if self.process.poll() is None:
+            os.kill(self.process.pid, number)
+
+    def _run(self):
+        while self.process.poll() is None:
+            time.sleep(SLICE)
+            self._signal(signal.SIGSTOP)
+            time.sleep(min(self.rest, 0.2))
+            self._signal(signal.SIGCONT)
+
+
+class MovingSweepTest(unittest.TestCase):
+    def setUp(self):
+        self.random = random.Random(SEED)
+        print(f"LONGWIRE_SEED={SEED}", file=sys.stderr)
+        folder = self.enterContext(tempfile.TemporaryDirectory(prefix="longwire-kept-"))
+        self.longwire = self.enterContext(server.Server(
+            software_devices=2, config=f"checkpoint_dir: {folder}/sessions\n"))
+        self.turn = 0
+
+    def admin(self, *words):
+        return self.longwire.cli("admin", *map(str, words), timeout=120)
+
+    def move(self, session):
+        """None if it has moved, else why not."""
+        here = session["seats"][0].get("device", 0)
+        if self.random.random() < 0.5:
+            done = self.admin("migrate", session["id"], 1 - here)
+            return None if done.code == 0 else done.err
+        self.turn += 1
+        name = f"turn-{self.turn}"
+        done = self.admin("checkpoint", session["id"], name)
+        if done.code != 0:
+            return done.err
+        done = self.admin("restore", name, 1 - here)
+        self.assertEqual(0, done.code, (done, self.longwire.log_tail()))
+        return None
+
+    def run_moved(self, command, alone):
+        """(result, how often it moved, why it did not)."""
+        slowed = Slowed(self.longwire, command, alone)
+        moved, why = 0, []
+        while slowed.process.poll() is None and moved + len(why) < 6:
+            sessions = self.longwire.status()["sessions"]
+            if len(sessions) != 1 or not sessions[0].get("seats"):
+                continue
+            time.sleep(self.random.random() * 0.2)
+            refused = self.move(sessions[0])
+            moved += refused is None
+            why += [] if refused is None else [refused]
+        return server.finish(slowed.process, 90), moved, why
+
+    def test_programs(self):
+        known = reasons()
+        wrong, moved_at_all = [], []
+        for name, variant in candidates():
+            command = self.longwire.command(self.longwire.program(f"{name}.{variant}"))
+            alone = server.run(command, self.longwire.environment(), 90)
+            self.assertIsNone(programs.what_is_wrong(name, alone), (name, alone))
+            result, moved, why = self.run_moved(command, alone.seconds)
+            sentence = programs.what_is_wrong(name, result)
+            if sentence is None and result.out != alone.out and name not in VARYING:
+                sentence = f"it said {result.out!r} and unmoved {alone.out!r}"
+            if sentence:
+                wrong.append(f"{name}: moved {moved} times: {sentence}")
+            for reason in why:
+                if not any(part in reason for part in (*PASSING, *known.get(name, ()))):
+                    wrong.append(f"{name}: a reason that {REFUSED.name} has not: {reason}")
+            if moved:
+                moved_at_all.append(name)
+            print(f"{name}.{variant}: moved {moved} times, {len(why)} times not "
+                  f"({'; '.join(sorted(set(map(short, why))))})", file=sys.stderr, flush=True)
+            server.wait_for(lambda: not self.longwire.status()["sessions"], 20, "the session's end")
+        self.assertEqual([], wrong, self.longwire.log_tail())
+        server.wait_for(self.longwire.is_unused, 20, "the memory of all workers")
+        if LONG and not NAMED:
+            self.assertGreaterEqual(len(moved_at_all), 30, moved_at_all)
+        else:
+            self.assertTrue(moved_at_all)
+
+
+def short(reason):
+    return reason.strip().splitlines()[-1].split(": ", 1)[-1]
+
+
+# These print what no two runs have in common: times, addresses, numbers of processes.
+VARYING = ()
+
+if __name__ == "__main__":
+    sys.argv[1:] = []
+    unittest.main()
