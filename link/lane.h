@@ -75,7 +75,7 @@ class Lane {
   Right right_;
   ResumeRecord* record_ = nullptr;  // none: no other link can go on with the session
   bool adopted_ = false;            // from another link
-  bool suspended_ = false;          // the server has told so, and how long to wait
+  bool suspended_ = false;          // by the server, which says how long to wait
   bool abandons_ = false;           // the program has ended: nobody waits any more
   ServerChannel server_;            // no channel until SetServer
   std::shared_ptr<wire::RingMemory> up_;

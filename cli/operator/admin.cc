@@ -52,7 +52,8 @@ constexpr Action kActions[] = {
      "memory is free, and its program waits (checkpoint_grace) until the session is restored",
      "SESSION", "the session's number", false},
     {"restore",
-     "let a suspended session go on, on DEVICE or where the server places it. Its file is void then",
+     "let a suspended session go on, on DEVICE or where the server places it. Its file is void "
+     "then",
      "FILE", "the name of the file, as it was given to checkpoint", false},
     {"evict",
      "end all sessions of a tenant or an identity. To keep it out, take it out of the "
@@ -81,8 +82,8 @@ void PrintLines(const std::string& lines, FILE* to) {
 std::optional<transport::AdminRequest> RequestOf(const std::string& action, const Wish& wish) {
   transport::AdminRequest request;
   auto number = wire::ParseNumber(wish.object, 0, INT64_MAX);
-  bool needs_number = action == "kill" || action == "migrate" || action == "checkpoint" ||
-                      action == "cordon";
+  bool needs_number =
+      action == "kill" || action == "migrate" || action == "checkpoint" || action == "cordon";
   if (needs_number && (!number || (action == "cordon" && *number > INT32_MAX))) {
     return std::nullopt;
   }
@@ -191,7 +192,8 @@ void AddAdmin(CommandLine& line) {
           ->check(CLI::NonNegativeNumber);
     }
     if (std::string_view(action.name) == "drain") {
-      command.add_option("DEVICE", wish->device, "the device's number; without it, all of the server")
+      command
+          .add_option("DEVICE", wish->device, "the device's number; without it, all of the server")
           ->check(CLI::NonNegativeNumber);
     }
     if (action.has_off) command.add_flag("--off", wish->off, "take it back");

@@ -135,8 +135,7 @@ transport::AdminReply Admin::Restore(const std::string& who,
   std::optional<int32_t> device;
   if (request.has_device()) device = request.device();
   std::string sentence;
-  return table_.Restore(request.file(), device, &sentence) ? Done(who, sentence)
-                                                           : Refuse(sentence);
+  return table_.Restore(request.file(), device, &sentence) ? Done(who, sentence) : Refuse(sentence);
 }
 
 transport::AdminReply Admin::Evict(const std::string& who, const std::string& name) {

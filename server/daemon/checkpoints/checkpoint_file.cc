@@ -211,8 +211,7 @@ bool CheckpointReader::ReadHead(std::string* sentence) {
               std::to_string(packed.snapshot) + ", written by longwired " + packed.writer +
               "; this one (" LONGWIRE_VERSION ") reads " + std::to_string(kFormat) + "." +
               std::to_string(moving::kVersion) + ". Restore it with that version";
-  return packed.format == kFormat && packed.snapshot == moving::kVersion &&
-         Chain(head, &chain_);
+  return packed.format == kFormat && packed.snapshot == moving::kVersion && Chain(head, &chain_);
 }
 
 bool CheckpointReader::Unseal(const std::optional<CheckpointKey>& key, std::string* sentence) {

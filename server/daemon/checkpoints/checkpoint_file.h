@@ -28,8 +28,8 @@ struct CheckpointHead {
   uint32_t format = 0;    // of the file
   uint32_t snapshot = 0;  // of what workers write (moving::kVersion)
   bool sealed = false;
-  Digest salt{};         // the file's key is made of it; names the file, too
-  std::string writer;    // the version of longwired that wrote it
+  Digest salt{};       // the file's key is made of it; names the file, too
+  std::string writer;  // the version of longwired that wrote it
 };
 
 class PieceCipher;
@@ -75,7 +75,7 @@ class CheckpointReader {
   bool Unseal(const std::optional<CheckpointKey>& key, std::string* sentence);
   // The next piece, checked; none at the end. False with a sentence.
   bool Next(std::vector<std::byte>* piece, std::string* sentence);
-  // Exactly so many bytes. False with a sentence.
+  // Fills all of `bytes`. False with a sentence.
   bool Read(std::span<std::byte> bytes, std::string* sentence);
   // What Read has left of its piece, or the next piece.
   bool Rest(std::vector<std::byte>* bytes, std::string* sentence);

@@ -94,8 +94,7 @@ TEST_P(CheckpointFileTest, EachFlippedByteIsFound) {
     Put(flipped);
     EXPECT_FALSE(Read(given_, &all)) << at;
     EXPECT_THAT(sentence_, AnyOf(HasSubstr("damaged"), HasSubstr("cut off"), HasSubstr("no file"),
-                                 HasSubstr("Restore it with that version"),
-                                 HasSubstr("encrypted")))
+                                 HasSubstr("Restore it with that version"), HasSubstr("encrypted")))
         << at;
   }
 }
@@ -140,7 +139,7 @@ TEST_P(CheckpointFileTest, TheKeysFileIsChecked) {
   const std::string digits(64, 'a');
   CheckpointKey key;
   const std::pair<std::string, bool> texts[] = {
-      {digits, true},          {digits + "\n", true}, {digits + "aa", false},
+      {digits, true},           {digits + "\n", true}, {digits + "aa", false},
       {digits + "\n\n", false}, {"", false},           {digits.substr(1) + "g", false}};
   for (const auto& [text, good] : texts) {
     Put(text);

@@ -51,8 +51,8 @@ bool PieceCipher::Seal(std::span<const unsigned char> before, bool last, std::sp
   const auto nonce = Nonce(last);
   int out = 0;
   return usable_ && context != nullptr &&
-         EVP_EncryptInit_ex(context.get(), EVP_aes_256_gcm(), nullptr, key_.data(),
-                            nonce.data()) == 1 &&
+         EVP_EncryptInit_ex(context.get(), EVP_aes_256_gcm(), nullptr, key_.data(), nonce.data()) ==
+             1 &&
          EVP_EncryptUpdate(context.get(), nullptr, &out, before.data(),
                            static_cast<int>(before.size())) == 1 &&
          EVP_EncryptUpdate(context.get(), Bytes(bytes), &out, Bytes(bytes),
@@ -68,8 +68,8 @@ bool PieceCipher::Open(std::span<const unsigned char> before, bool last, std::sp
   int out = 0;
   std::array<unsigned char, kTagBytes> rest{};
   return usable_ && context != nullptr &&
-         EVP_DecryptInit_ex(context.get(), EVP_aes_256_gcm(), nullptr, key_.data(),
-                            nonce.data()) == 1 &&
+         EVP_DecryptInit_ex(context.get(), EVP_aes_256_gcm(), nullptr, key_.data(), nonce.data()) ==
+             1 &&
          EVP_DecryptUpdate(context.get(), nullptr, &out, before.data(),
                            static_cast<int>(before.size())) == 1 &&
          EVP_DecryptUpdate(context.get(), Bytes(bytes), &out, Bytes(bytes),

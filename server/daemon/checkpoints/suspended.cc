@@ -25,7 +25,7 @@ constexpr const char* kTickets = "/.suspended";
 constexpr const char* kHalf = ".part";  // behind the name of a file that is not whole yet
 constexpr size_t kMaxName = 200;
 constexpr size_t kMaxTicket = 1 << 20;
-constexpr size_t kMostSuspended = 4096;  // as many as there can be sessions
+constexpr size_t kSuspendedLimit = 4096;  // as many as there can be sessions
 
 bool Fits(const transport::Token& token, const std::string& hash) {
   TokenHash whole{};
@@ -119,7 +119,8 @@ wire::Descriptor Suspended::Create(const std::string& name, std::string* sentenc
   if (folder_.empty()) return file;
   *sentence = "'" + name +
               "' is no name for a file: use letters, digits, '.', '-' and '_', no folder; it is "
-              "put below checkpoint_dir, " + folder_;
+              "put below checkpoint_dir, " +
+              folder_;
   if (!IsFileName(name)) return file;
   mkdir(folder_.c_str(), 0700);
   mkdir((folder_ + kTickets).c_str(), 0700);
@@ -158,7 +159,7 @@ bool Suspended::Add(const Ticket& ticket, std::string* sentence) {
   {
     base::MutexLock lock(mutex_);
     *sentence = "too many sessions are suspended; restore or end some";
-    if (all_.size() >= kMostSuspended) return false;
+    if (all_.size() >= kSuspendedLimit) return false;
   }
   // The name is given only if nothing has it: link refuses what rename would overwrite.
   if (link((path + kHalf).c_str(), path.c_str()) != 0 || !FolderToDisk(folder_)) {
@@ -166,8 +167,8 @@ bool Suspended::Add(const Ticket& ticket, std::string* sentence) {
     return false;
   }
   if (!WriteTicket(ticket)) {
-    *sentence = "its ticket " + TicketPath(ticket.session()) + " cannot be written: " +
-                base::Reason(errno);
+    *sentence =
+        "its ticket " + TicketPath(ticket.session()) + " cannot be written: " + base::Reason(errno);
     unlink(path.c_str());
     return false;
   }

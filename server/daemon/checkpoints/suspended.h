@@ -38,13 +38,13 @@ struct Ticket {
   uint32_t version = 1;
   std::vector<uint64_t> numbers;  // that it had, the last one last
   std::string identity, tenant, program;
-  std::string record;    // a SessionRecord
-  std::string file;      // its name in the folder
-  std::string salt;      // of the file's head
-  std::string digest;    // of the whole file
-  uint64_t since = 0;    // seconds of the system's clock
-  uint64_t bytes = 0;    // of the file
-  int32_t device = 0;    // where it was
+  std::string record;  // a SessionRecord
+  std::string file;    // its name in the folder
+  std::string salt;    // of the file's head
+  std::string digest;  // of the whole file
+  uint64_t since = 0;  // seconds of the system's clock
+  uint64_t bytes = 0;  // of the file
+  int32_t device = 0;  // where it was
   std::vector<TicketLane> lanes;
   auto Fields() {
     return std::tie(version, numbers, identity, tenant, program, record, file, salt, digest, since,

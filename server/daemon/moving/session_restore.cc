@@ -23,7 +23,7 @@ using transport::LogLevel;
 
 // Of a worker that takes nothing.
 constexpr timeval kStall{60, 0};
-constexpr uint64_t kMostHeld = uint64_t{1} << 30;  // bytes in one ring
+constexpr uint64_t kHeldLimit = uint64_t{1} << 30;  // bytes in one ring
 
 }  // namespace
 
@@ -51,8 +51,8 @@ class SessionTable::Restorer {
     if (!MakePair(SOCK_STREAM, &stream)) return false;
     stream_ = std::move(stream.ours);
     setsockopt(stream_.get(), SOL_SOCKET, SO_SNDTIMEO, &kStall, sizeof(kStall));
-    return new_->Start(head_.request, client_.peer, device, ticket_.bytes,
-                       std::move(stream.theirs), sentence) &&
+    return new_->Start(head_.request, client_.peer, device, ticket_.bytes, std::move(stream.theirs),
+                       sentence) &&
            Feed(from, sentence) && new_->IsRebuilt(sentence) && GoOn(sentence);
   }
 
@@ -98,7 +98,7 @@ class SessionTable::Restorer {
     }
     for (const SuspendedRing& ring : head_.rings) {
       *sentence = kOther;
-      if (ring.released > ring.written || ring.written - ring.released > kMostHeld) return false;
+      if (ring.released > ring.written || ring.written - ring.released > kHeldLimit) return false;
       contents_.emplace_back(ring.written - ring.released);
       if (!from.Read(contents_.back(), sentence)) return false;
     }
@@ -161,8 +161,8 @@ class SessionTable::Restorer {
     }
     table_.identities_.Opened(client_.peer);
     *sentence = "session " + std::to_string(ticket_.session()) + " goes on on device " +
-                std::to_string(new_->device()) + " and is session " +
-                std::to_string(next->id()) + " there";
+                std::to_string(new_->device()) + " and is session " + std::to_string(next->id()) +
+                " there";
     Log(LogLevel::kInfo, next->subject(), *sentence);
     table_.HasBegun(next);
     return true;

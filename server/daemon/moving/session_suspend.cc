@@ -88,8 +88,8 @@ class SessionTable::Suspender {
     }
     const std::vector<std::byte> packed = message::Pack(head);
     const auto bytes = static_cast<uint32_t>(packed.size());
-    bool written = bytes <= kMaxSuspendedHead &&
-                   to.Write(std::as_bytes(std::span(&bytes, 1))) && to.Write(packed);
+    bool written = bytes <= kMaxSuspendedHead && to.Write(std::as_bytes(std::span(&bytes, 1))) &&
+                   to.Write(packed);
     for (const auto& one : contents) written = written && to.Write(one);
     return written;
   }
@@ -158,8 +158,8 @@ class SessionTable::Suspender {
     table_.PutAway(*old_, "suspended into " + name_);
     table_.Detached();
     *sentence = "session " + std::to_string(old_->id()) + " is suspended in " +
-                table_.suspended_.folder() + "/" + name_ +
-                "; longwire admin restore " + name_ + " lets it go on";
+                table_.suspended_.folder() + "/" + name_ + "; longwire admin restore " + name_ +
+                " lets it go on";
     if (!gone) *sentence += ". Its worker does not end yet: the device's memory is not free";
     return true;
   }

@@ -18,7 +18,7 @@ class SessionTable::Successor {
   Successor(const Successor&) = delete;
   Successor& operator=(const Successor&) = delete;
 
-  // On the device, or where the placement finds so many bytes of memory. False with a sentence.
+  // On the device, or where the placement finds room for `bytes`. False with a sentence.
   bool Start(const std::string& request, const Peer& peer, std::optional<int32_t> device,
              uint64_t bytes, wire::Descriptor stream, std::string* sentence);
   // Whether it has rebuilt what it has read, and all is the same.

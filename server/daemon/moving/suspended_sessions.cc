@@ -31,7 +31,7 @@ TokenHash HashOf(const std::string& text) {
 }
 
 // Whether the worker runs the session: it was let go, or begun, before its daemon was killed. One
-// that was told to end is about to.
+// that has its notice is about to end.
 bool GoesOn(const std::shared_ptr<ServerSession>& session) {
   const auto deadline = Clock::now() + kSettlePatience;
   while (Clock::now() < deadline) {
@@ -63,8 +63,7 @@ LaneNote NoteOf(const TicketLane& lane) {
   return note;
 }
 
-bool KeyOf(const config::Config& config, std::optional<CheckpointKey>* key,
-           std::string* sentence) {
+bool KeyOf(const config::Config& config, std::optional<CheckpointKey>* key, std::string* sentence) {
   if (config.checkpoint_key().empty()) return true;
   return ReadCheckpointKey(config.checkpoint_key(), &key->emplace(), sentence);
 }
@@ -99,8 +98,9 @@ bool SessionTable::EndLateSuspended() {
   bool any = false;
   const auto grace = config::CheckpointGrace(*live_.Get());
   for (uint64_t session : suspended_.Late(grace, &any)) {
-    any |= !EndSuspended(session, "it was suspended and nobody restored it in time "
-                                  "(checkpoint_grace)");
+    any |= !EndSuspended(session,
+                         "it was suspended and nobody restored it in time "
+                         "(checkpoint_grace)");
   }
   return any;
 }
@@ -121,13 +121,14 @@ void SessionTable::SettleTicket(const std::shared_ptr<ServerSession>& session) {
   if (!ticket) return;
   std::string sentence;
   if (GoesOn(session)) {
-    Log(LogLevel::kWarning, session->subject(),
-        "goes on in its worker: the daemon before this one ended while it was suspended or "
-        "restored, and " + ticket->file + " is void");
-    if (!suspended_.Remove(ticket->session(), &sentence)) {
-      End(session, {static_cast<uint32_t>(transport::kLaunchFailed), sentence});
+    if (suspended_.Remove(ticket->session(), &sentence)) {
+      return Log(LogLevel::kWarning, session->subject(),
+                 "goes on in its worker: the daemon before this one ended while it was suspended "
+                 "or restored, and " +
+                     ticket->file + " is void");
     }
-    return;
+    // What the worker has done since then nobody has seen.
+    Log(LogLevel::kError, session->subject(), sentence);
   }
   {
     base::MutexLock lock(mutex_);

@@ -42,10 +42,10 @@ struct OpenedSession {
 
 // Where a pool has placed a session.
 struct PlacedSession {
-  std::string number;  // in the pool
+  std::string number;            // in the pool
   std::vector<int32_t> devices;  // none: one that the placement chooses
-  uint64_t bytes = 0;           // promised on each
-  std::vector<uint64_t> tried;  // sessions of this table that were made for it
+  uint64_t bytes = 0;            // promised on each
+  std::vector<uint64_t> tried;   // sessions of this table that were made for it
 };
 
 class SessionTable {
