@@ -88,8 +88,8 @@ struct Arrival {
 
 // The session's client waits until it is restored. An older link does not know that it may, and
 // comes back for its usual time.
-void Suspended(transport::ServerStream& stream, SessionTable& table,
-               const transport::Attach& attach, uint32_t epoch, std::chrono::milliseconds rest) {
+void LetWait(transport::ServerStream& stream, SessionTable& table, const transport::Attach& attach,
+             uint32_t epoch, std::chrono::milliseconds rest) {
   if (attach.resume_position == transport::kAbandoned) {
     table.EndSuspended(attach.session, "its program and its link have ended");
   } else if (attach.understands_terms != 0) {
@@ -136,7 +136,7 @@ void Handle(AcceptLoop& loop, transport::ServerStream& stream, Kind kind, Arriva
   bool fits = (attach.lane == 0) == (kind == Kind::kExecute);
   if (session == nullptr || !fits || !session->MayAttach(attach.lane, attach.token, peer)) {
     auto waits = fits ? table.WaitFor(attach, peer) : std::nullopt;
-    if (session == nullptr && waits) return Suspended(stream, table, attach, epoch, *waits);
+    if (session == nullptr && waits) return LetWait(stream, table, attach, epoch, *waits);
     std::string sentence = table.FarewellTo(peer, attach.session);
     if (sentence.empty()) sentence = "there is no such session, or not for this client";
     Refuse(stream, peer, sentence);

@@ -1,12 +1,15 @@
 """Sessions that are suspended into a file and go on from it: their programs compute everything a
 second time on the host and count their kernels on the device."""
 import os
+import pathlib
 import random
+import resource
 import shutil
 import signal
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import unittest
@@ -28,10 +31,10 @@ class CheckpointTest(unittest.TestCase):
         """A server with a folder for suspended sessions, which outlives its daemons."""
         longwire = server.Server(software_devices=2, **options)
         # Its folder has its name when it has begun.
-        folder = self.enterContext(server.tempfile.TemporaryDirectory(prefix="longwire-kept-"))
+        folder = self.enterContext(tempfile.TemporaryDirectory(prefix="longwire-kept-"))
         longwire.config = f"checkpoint_dir: {folder}/sessions\n" + text
         self.enterContext(longwire)
-        longwire.kept = server.pathlib.Path(folder) / "sessions"
+        longwire.kept = pathlib.Path(folder) / "sessions"
         return longwire
 
     def start(self, longwire, **more):
@@ -133,7 +136,6 @@ class CheckpointTest(unittest.TestCase):
         for thread in both:
             thread.join()
         self.assertEqual([0, 1], sorted(result.code for result in results), results)
-        shutil.copy(file.parent / "copy", file) if not file.exists() else None
         self.refused(self.restore(longwire, "copy"), "void")
         self.assertEqual(1, len(longwire.status()["sessions"]))
         self.expect_right(longwire, program)
@@ -231,11 +233,11 @@ class CheckpointTest(unittest.TestCase):
         self.assertEqual("precious", (longwire.kept / "there").read_text())
         self.refused(self.suspend(longwire, "x", 5), "there is no session 5")
         # A disk that is full: longwired may write no file of more than 1 MiB.
-        daemon = longwire.children["longwired"].pid
-        limit = server.subprocess.run(["prlimit", f"--pid={daemon}", "--fsize=1048576:unlimited"])
-        self.assertEqual(0, limit.returncode)
+        daemon, what = longwire.children["longwired"].pid, resource.RLIMIT_FSIZE
+        before_limit = resource.prlimit(daemon, what)
+        resource.prlimit(daemon, what, (1 << 20, before_limit[1]))
         self.refused(self.suspend(longwire, "full"), "cannot be written")
-        server.subprocess.run(["prlimit", f"--pid={daemon}", "--fsize=unlimited"], check=True)
+        resource.prlimit(daemon, what, before_limit)
         self.assertEqual(["there"], [one.name for one in longwire.kept.iterdir()
                                      if one.name != ".suspended"])
         self.assertEqual(before["worker_pid"], self.session(longwire)["worker_pid"])

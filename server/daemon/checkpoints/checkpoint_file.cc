@@ -1,4 +1,4 @@
-#include "server/daemon/moving/checkpoint_file.h"
+#include "server/daemon/checkpoints/checkpoint_file.h"
 
 #include <fcntl.h>
 #include <openssl/evp.h>
@@ -11,7 +11,7 @@
 #include <cstring>
 
 #include "base/reason.h"
-#include "server/daemon/moving/piece_cipher.h"
+#include "server/daemon/checkpoints/piece_cipher.h"
 #include "server/protocol/message.h"
 #include "server/protocol/moving.h"
 

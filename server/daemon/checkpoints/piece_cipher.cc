@@ -1,4 +1,4 @@
-#include "server/daemon/moving/piece_cipher.h"
+#include "server/daemon/checkpoints/piece_cipher.h"
 
 #include <openssl/evp.h>
 #include <openssl/kdf.h>

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-#include "server/daemon/moving/checkpoint_file.h"
+#include "server/daemon/checkpoints/checkpoint_file.h"
 
 namespace longwire::daemon {
 

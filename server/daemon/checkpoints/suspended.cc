@@ -1,4 +1,4 @@
-#include "server/daemon/moving/suspended.h"
+#include "server/daemon/checkpoints/suspended.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <utility>
 
 #include "base/read_write.h"
 #include "base/reason.h"
@@ -162,7 +163,7 @@ bool Suspended::Add(const Ticket& ticket, std::string* sentence) {
     if (all_.size() >= kSuspendedLimit) return false;
   }
   // The name is given only if nothing has it: link refuses what rename would overwrite.
-  if (link((path + kHalf).c_str(), path.c_str()) != 0 || !FolderToDisk(folder_)) {
+  if (::link((path + kHalf).c_str(), path.c_str()) != 0 || !FolderToDisk(folder_)) {
     *sentence = path + " cannot be made: " + base::Reason(errno);
     return false;
   }

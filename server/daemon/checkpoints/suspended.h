@@ -15,7 +15,7 @@
 #include "base/lock_ranks.h"
 #include "base/mutex.h"
 #include "link/transport/frame.h"
-#include "server/daemon/moving/checkpoint_file.h"
+#include "server/daemon/checkpoints/checkpoint_file.h"
 #include "server/daemon/settings/peer.h"
 #include "server/daemon/settings/token.h"
 

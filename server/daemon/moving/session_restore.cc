@@ -1,18 +1,17 @@
 // A suspended session goes on in a new worker (docs/moving.md). Until its ticket is gone every
 // failure leaves it suspended: what the new worker does before that, nobody has seen.
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 
 #include "base/reason.h"
 #include "link/transport/codes.h"
 #include "link/transport/log.h"
 #include "server/daemon/moving/successor.h"
 #include "server/daemon/moving/suspended_head.h"
+#include "server/protocol/message.h"
 #include "wire/rings/copy_ring.h"
 
 namespace longwire::daemon {
@@ -22,7 +21,7 @@ using transport::Log;
 using transport::LogLevel;
 
 // Of a worker that takes nothing.
-constexpr timeval kStall{60, 0};
+constexpr timeval kFeedPatience{60, 0};
 constexpr uint64_t kHeldLimit = uint64_t{1} << 30;  // bytes in one ring
 
 }  // namespace
@@ -50,7 +49,7 @@ class SessionTable::Restorer {
     *sentence = "longwired has no sockets left: " + base::Reason(errno);
     if (!MakePair(SOCK_STREAM, &stream)) return false;
     stream_ = std::move(stream.ours);
-    setsockopt(stream_.get(), SOL_SOCKET, SO_SNDTIMEO, &kStall, sizeof(kStall));
+    setsockopt(stream_.get(), SOL_SOCKET, SO_SNDTIMEO, &kFeedPatience, sizeof(kFeedPatience));
     return new_->Start(head_.request, client_.peer, device, ticket_.bytes, std::move(stream.theirs),
                        sentence) &&
            Feed(from, sentence) && new_->IsRebuilt(sentence) && GoOn(sentence);

@@ -1,9 +1,11 @@
 // Suspends a session into a file (docs/moving.md). Until its ticket is on disk every failure lets
 // its worker go on; from then on the session is in the file.
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <ctime>
 
 #include "base/poll_set.h"
 #include "base/reason.h"
@@ -12,6 +14,7 @@
 #include "server/daemon/moving/old_worker.h"
 #include "server/daemon/moving/suspended_head.h"
 #include "server/daemon/sessions/session_table.h"
+#include "server/protocol/message.h"
 #include "wire/rings/copy_ring.h"
 
 namespace longwire::daemon {

@@ -17,7 +17,6 @@
 #include "server/admission/entrance.h"
 #include "server/config/live_config.h"
 #include "server/daemon/checkpoints/suspended.h"
-#include "server/daemon/moving/suspended.h"
 #include "server/daemon/sessions/farewells.h"
 #include "server/daemon/sessions/identity_figures.h"
 #include "server/daemon/sessions/images.h"
