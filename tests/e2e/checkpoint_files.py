@@ -18,25 +18,25 @@ def take(text):
     """(head with what stands before it, content) of a file that is not encrypted."""
     (length,) = struct.unpack_from("<I", text, len(MAGIC))
     at = len(MAGIC) + 4 + length
-    begin, content = text[:at], b""
+    begin, pieces = text[:at], []
     while True:
         (size,) = struct.unpack_from("<I", text, at)
         if size == 0:
-            return begin, content
-        content += text[at + 4:at + 4 + size]
+            return begin, b"".join(pieces)
+        pieces.append(text[at + 4:at + 4 + size])
         at += 4 + size + 32
 
 
 def make(begin, content):
     """(file, its last digest)."""
     chain = chained(bytes(32), begin[len(MAGIC) + 4:])
-    text = begin
+    texts = [begin]
     for at in [*range(0, len(content), PIECE), len(content)]:  # the last one has no bytes
         piece = content[at:at + PIECE]
         frame = struct.pack("<I", len(piece)) + piece
         chain = chained(chain, frame)
-        text += frame + chain
-    return text, chain
+        texts += [frame, chain]
+    return b"".join(texts), chain
 
 
 def skip_string(content, at):

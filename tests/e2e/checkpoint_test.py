@@ -42,6 +42,7 @@ class CheckpointTest(unittest.TestCase):
             longwire.command(longwire.program("counted_training.static"), "stdin", **more),
             env=longwire.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True)
+        self.addCleanup(program.communicate)
         self.addCleanup(program.kill)
         self.assertEqual("READY\n", program.stdout.readline(), longwire.log_tail())
         return program
@@ -82,7 +83,7 @@ class CheckpointTest(unittest.TestCase):
     def test_to_disk_and_back_at_random_moments(self):
         longwire = self.serve()
         program = self.start(longwire)
-        for turn in range(20 if LONG else 4):
+        for turn in range(20 if LONG else 2):
             time.sleep(self.random.random() * 0.5)
             before = self.session(longwire)
             file = self.suspended(longwire, f"turn-{turn}")
@@ -145,11 +146,11 @@ class CheckpointTest(unittest.TestCase):
         program = self.start(longwire)
         file = self.suspended(longwire, "one")
         good = file.read_bytes()
-        places = [0, len(good) - 1, *(self.random.randrange(len(good)) for _ in range(6))]
+        places = [0, len(good) - 1, self.random.randrange(len(good))]
         for place in places:
             file.write_bytes(good[:place] + bytes([good[place] ^ 4]) + good[place + 1:])
             self.refused(self.restore(longwire, "one"), "one is not restored")
-        for end in (10, len(good) // 2, len(good) - 1):
+        for end in (10, len(good) // 2):
             file.write_bytes(good[:end])
             self.refused(self.restore(longwire, "one"), "one is not restored")
         file.unlink()
@@ -160,14 +161,19 @@ class CheckpointTest(unittest.TestCase):
         self.expect_right(longwire, program)
 
     def plant(self, longwire, file, place):
-        """Flips a bit there, with digests that are right."""
+        """Flips a bit there, with digests that are right; returns what takes it back."""
         ticket = next((file.parent / ".suspended").iterdir())
-        before = file.read_bytes()
-        planted, digest = checkpoint_files.flip(before, place)
-        file.write_bytes(planted)
-        ticket.write_bytes(checkpoint_files.ticket_for(ticket.read_bytes(), before, digest))
-        longwire.end_daemon()
-        longwire.start_daemon()
+        before = [(one, one.read_bytes()) for one in (file, ticket)]
+
+        def put(contents):
+            for one, content in contents:
+                one.write_bytes(content)
+            longwire.end_daemon()
+            longwire.start_daemon()
+        planted, digest = checkpoint_files.flip(before[0][1], place)
+        put([(file, planted),
+             (ticket, checkpoint_files.ticket_for(before[1][1], before[0][1], digest))])
+        return lambda: put(before)
 
     def test_each_planted_answer_is_found(self):
         """One bit of one answer that the session got is another one in the file, whose digests are
@@ -178,11 +184,11 @@ class CheckpointTest(unittest.TestCase):
         file = self.suspended(longwire, "one")
         answers = checkpoint_files.answers(file.read_bytes())
         self.assertGreater(len(answers), 3)
-        for place in self.random.sample(answers, min(len(answers), 40 if LONG else 4)):
-            self.plant(longwire, file, place)
+        for place in self.random.sample(answers, min(len(answers), 30 if LONG else 2)):
+            take_back = self.plant(longwire, file, place)
             self.refused(self.restore(longwire, "one"), "cannot be rebuilt",
                          "answers otherwise there")
-            self.plant(longwire, file, place)  # as it was
+            take_back()
         self.restored(longwire, "one")
         self.expect_right(longwire, program)
 
@@ -201,7 +207,7 @@ class CheckpointTest(unittest.TestCase):
         key.chmod(0o600)
         program = self.start(longwire)
         plain = self.suspended(longwire, "plain").read_bytes()
-        self.assertIn(b".visible .entry", plain)  # of a module's PTX
+        self.assertTrue(b"counted_training" in plain)  # the program's name
         self.restored(longwire, "plain")
 
         def keep(text):
@@ -209,7 +215,7 @@ class CheckpointTest(unittest.TestCase):
             self.assertEqual(0, longwire.cli("admin", "reload").code, longwire.log_tail())
         keep(f"checkpoint_key: {key}\n")
         sealed = self.suspended(longwire, "sealed").read_bytes()
-        self.assertNotIn(b".visible .entry", sealed)
+        self.assertFalse(b"counted_training" in sealed)
         keep("")
         self.refused(self.restore(longwire, "sealed"), "encrypted", "checkpoint_key")
         keep(f"checkpoint_key: {key}\n")
@@ -283,14 +289,19 @@ class CheckpointTest(unittest.TestCase):
         longwire = self.serve(warm_workers=0)
         program = self.start(longwire)
         outcomes = []
+        begin = time.monotonic()
+        self.suspended(longwire, "first")
+        middle = time.monotonic()
+        self.restored(longwire, "first")
+        spans = {"checkpoint": middle - begin, "restore": time.monotonic() - middle}
         for turn in range(40 if LONG else 6):
-            restores = bool(longwire.status().get("suspended"))
-            words = (["restore", f"turn-{turn - 1}"] if restores else
+            waiting = longwire.status().get("suspended", [])
+            words = (["restore", waiting[0]["file"]] if waiting else
                      ["checkpoint", str(self.session(longwire)["id"]), f"turn-{turn}"])
             command = subprocess.Popen([longwire.dist / "bin" / "longwire", "admin", *words],
                                        env=longwire.environment(), stdout=subprocess.PIPE,
                                        stderr=subprocess.PIPE, text=True)
-            time.sleep(self.random.random() * (0.8 if restores else 0.5))
+            time.sleep((0.2 + self.random.random()) * spans[words[0]])
             daemon = longwire.children.pop("longwired")
             daemon.send_signal(signal.SIGKILL)
             daemon.wait()
@@ -300,9 +311,6 @@ class CheckpointTest(unittest.TestCase):
             waits = now.get("suspended", [])
             self.assertEqual(1, len(now["sessions"]) + len(waits), (now, longwire.log_tail()))
             outcomes.append((words[0], "suspended" if waits else "runs"))
-            if waits and waits[0]["file"] != f"turn-{turn}":
-                # Still the one before: under the name that the next turn looks for.
-                self.restored(longwire, waits[0]["file"])
             self.assertIsNone(program.poll(), outcomes)
         for one in longwire.status().get("suspended", []):
             self.restored(longwire, one["file"])
