@@ -294,7 +294,7 @@ class CheckpointTest(unittest.TestCase):
         middle = time.monotonic()
         self.restored(longwire, "first")
         spans = {"checkpoint": middle - begin, "restore": time.monotonic() - middle}
-        for turn in range(40 if LONG else 6):
+        for turn in range(40 if LONG else 4):
             waiting = longwire.status().get("suspended", [])
             words = (["restore", waiting[0]["file"]] if waiting else
                      ["checkpoint", str(self.session(longwire)["id"]), f"turn-{turn}"])
