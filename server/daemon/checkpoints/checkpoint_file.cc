@@ -11,7 +11,6 @@
 #include <cstring>
 
 #include "base/reason.h"
-#include "server/daemon/checkpoints/piece_cipher.h"
 #include "server/protocol/message.h"
 #include "server/protocol/moving.h"
 

@@ -13,12 +13,10 @@
 #include <string>
 #include <vector>
 
+#include "server/daemon/checkpoints/piece_cipher.h"
 #include "wire/socket.h"
 
 namespace longwire::daemon {
-
-using Digest = std::array<unsigned char, 32>;
-using CheckpointKey = std::array<unsigned char, 32>;
 
 Digest DigestOf(std::span<const std::byte> bytes);
 // The operator's key: a file of 64 hexadecimal digits. False with a sentence.
@@ -31,8 +29,6 @@ struct CheckpointHead {
   Digest salt{};       // the file's key is made of it; names the file, too
   std::string writer;  // the version of longwired that wrote it
 };
-
-class PieceCipher;
 
 class CheckpointWriter {
  public:

@@ -2,13 +2,15 @@
 // the last, are in its nonce; what came before it is authenticated with it.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
-#include "server/daemon/checkpoints/checkpoint_file.h"
-
 namespace longwire::daemon {
+
+using Digest = std::array<unsigned char, 32>;
+using CheckpointKey = std::array<unsigned char, 32>;
 
 inline constexpr size_t kTagBytes = 16;
 
