@@ -21,7 +21,9 @@ LONG = "--long" in sys.argv
 NAMED = [word for word in sys.argv[1:] if not word.startswith("-")]
 SEED = int(os.environ.get("LONGWIRE_SEED", "0")) or (random.randrange(1 << 30) if LONG else 20)
 REFUSED = pathlib.Path(__file__).with_name("moving_refused.txt")
-SAMPLE = 6
+# Every day.
+SAMPLE = ("async_allocation", "cluster_blocks", "device_launches", "grow_reservation",
+          "graph_nodes", "driver_context_events")
 # Of several processes that want one device, which they may not get where there are two. Their
 # sessions share memory and do not move (driver_external_memory has that, too).
 SEVERAL = ("ipc_memory", "ipc_descriptors")
@@ -48,9 +50,8 @@ def candidates():
     every = sorted({(name, variant) for name, variant, kind in
                     programs.list_programs(server.build_folder())
                     if kind == "any" and variant in VARIANTS and name not in SEVERAL})
-    if NAMED:
-        return [one for one in every if one[0] in NAMED]
-    return every if LONG else random.Random(SEED).sample(every, SAMPLE)
+    names = NAMED or SAMPLE
+    return every if LONG and not NAMED else [one for one in every if one[0] in names]
 
 
 class Slowed:
