@@ -191,6 +191,15 @@ void PrintText(const std::string& server, const transport::InspectReply& reply) 
   }
   for (const transport::Device& device : reply.devices()) PrintDevice(device);
   PrintTenants(reply);
+  for (const transport::SuspendedSession& one : reply.suspended()) {
+    std::printf(
+        "\nsession %llu  %s\n  suspended in %s (%s); it ends if it is not restored within %s\n"
+        "  tenant %s, identity %s\n",
+        static_cast<unsigned long long>(one.id()), Printable(one.program()).c_str(),
+        Printable(one.file()).c_str(), BytesText(one.bytes()).c_str(),
+        SecondsText(one.seconds_left()).c_str(), Printable(one.tenant()).c_str(),
+        Printable(one.identity()).c_str());
+  }
   for (const transport::Session& session : reply.sessions()) {
     std::printf("\nsession %llu  %s\n", static_cast<unsigned long long>(session.id()),
                 Printable(session.program()).c_str());

@@ -19,6 +19,7 @@ using transport::StreamPump;
 constexpr std::chrono::milliseconds kConnectPatience{3300};
 constexpr std::chrono::milliseconds kAttachPatience{3000};
 constexpr std::chrono::milliseconds kRetryPause{100};
+constexpr std::chrono::milliseconds kSuspendedPause{500};
 constexpr uint32_t kAwakeLimit = 10'000'000;  // microseconds, whatever a server says
 // For a link that goes on with a session whose time is almost over.
 constexpr std::chrono::milliseconds kLastTry{1000};
@@ -124,7 +125,8 @@ std::unique_ptr<transport::ClientStream> Lane::StartStream(uint32_t epoch) {
   auto stream = transport::ClientStream::Connect(
       server_.channel, kAttachPatience, number_ == 0 ? transport::kExecute : transport::kTransfer);
   if (stream == nullptr) return nullptr;
-  std::string body = transport::EncodeAttach({right_.session, right_.token, relay_->received(),
+  const uint64_t position = abandons_ ? transport::kAbandoned : relay_->received();
+  std::string body = transport::EncodeAttach({right_.session, right_.token, position,
                                               relay_->consumed(), relay_->kept_bytes(),
                                               relay_->room_bytes(), number_, server_.packing, 1});
   transport::FrameHeader header = {relay_->sent(), relay_->received(), epoch,
@@ -159,9 +161,23 @@ bool Lane::AwaitAttached(transport::ClientStream& stream, uint32_t epoch) {
     right_.resume_grace = std::chrono::milliseconds(0);  // refused for good
     return false;
   }
+  suspended_ = frame.header.flags == transport::kFrameTerms;
+  if (suspended_) WaitWhileSuspended(BytesOf(body));
   if (frame.header.flags != transport::kFrameAttached || !TakeAttached(BytesOf(body))) return false;
   return relay_->StartEpoch(epoch, frame.header.position, frame.header.ack) ==
          wire::WireResult::kOk;
+}
+
+// Terms instead of an answer: the session is suspended, and its client waits that much longer.
+void Lane::WaitWhileSuspended(std::span<const std::byte> body) {
+  transport::Terms terms;
+  suspended_ = transport::DecodeTerms(body, &terms) == wire::WireResult::kOk &&
+               terms.resume_grace_milliseconds != 0;
+  if (!suspended_) return;
+  right_.resume_grace = std::chrono::milliseconds(terms.resume_grace_milliseconds);
+  if (record_ == nullptr) return;
+  record_->SetGrace(right_.resume_grace);
+  record_->SetLost(number_, Clock::now());
 }
 
 bool Lane::Connect(std::chrono::milliseconds patience) {
@@ -176,10 +192,12 @@ bool Lane::Connect(std::chrono::milliseconds patience) {
         return true;
       }
       if (stream_ != nullptr) stream_->End(true);
-      if (right_.resume_grace.count() == 0) return false;
+      if (right_.resume_grace.count() == 0 || abandons_) return false;
+      if (suspended_) deadline = Clock::now() + right_.resume_grace;
     }
-    if (SleepUnlessStopped(kRetryPause)) continue;
+    if (SleepUnlessStopped(suspended_ ? kSuspendedPause : kRetryPause)) continue;
     if (number_ != 0) return false;
+    abandons_ = suspended_;
     deadline = std::min(deadline, stopped_at() + kLastWords);
     std::this_thread::sleep_for(kRetryPause);
   }

@@ -62,6 +62,7 @@ class Lane {
   std::unique_ptr<transport::ClientStream> StartStream(uint32_t epoch);
   bool TakeAttached(std::span<const std::byte> body);
   bool AwaitAttached(transport::ClientStream& stream, uint32_t epoch);
+  void WaitWhileSuspended(std::span<const std::byte> body);
   bool Connect(std::chrono::milliseconds patience);
   transport::StreamPump::Outcome PumpOnce();
   uint32_t NextEpoch(uint32_t epoch);
@@ -74,6 +75,8 @@ class Lane {
   Right right_;
   ResumeRecord* record_ = nullptr;  // none: no other link can go on with the session
   bool adopted_ = false;            // from another link
+  bool suspended_ = false;          // by the server, which says how long to wait
+  bool abandons_ = false;           // the program has ended: nobody waits any more
   ServerChannel server_;            // no channel until SetServer
   std::shared_ptr<wire::RingMemory> up_;
   std::shared_ptr<wire::RingMemory> down_;

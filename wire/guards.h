@@ -47,6 +47,7 @@ inline constexpr std::string_view kGuards[] = {
     "late_copies",     // work before a copy that was seen done: client-shim/stream/early_copies.cc
     "late_writes",     // old bytes of what a program wrote: client-shim/copy/speculative_uploads.cc
     "lent",            // the return of chunks that another one holds: server/keeper/chunk_pool.cc
+    "moved_answers",   // a session in a worker that answers otherwise: worker/support/journal.cc
     "opening_rate",    // sessions that are opened too fast: server/admission/openings.cc
     "peer",            // programs of other users at a local socket: wire/socket.cc
     "policy_answer",   // a policy whose answers are nonsense: policy/program.cc

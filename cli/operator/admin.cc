@@ -26,8 +26,9 @@ constexpr const char* kStatusHelp =
     "if it is done, 1 if not, 2 if this command was called wrongly.";
 
 struct Wish {
-  std::string object;   // of kill, migrate, evict, drain, cordon, uncordon and forget
-  int32_t device = -1;  // of migrate: where to
+  std::string object;   // what the action needs
+  std::string file;     // of checkpoint
+  int32_t device = -1;  // of migrate and restore: where to
   bool off = false;
   std::string deadline;  // of drain
   bool json = false;
@@ -52,15 +53,24 @@ constexpr Action kActions[] = {
      "move a session to another device of this server; its program notices a pause. Where it "
      "cannot move it goes on where it is, and the reason is printed",
      "SESSION", "the session's number", false},
+    {"checkpoint",
+     "suspend a session into a file below the server's checkpoint_dir: its worker ends, its device "
+     "memory is free, and its program waits (checkpoint_grace) until the session is restored",
+     "SESSION", "the session's number", false},
+    {"restore",
+     "let a suspended session go on, on DEVICE or where the server places it. Its file is void "
+     "then",
+     "FILE", "the name of the file, as it was given to checkpoint", false},
     {"evict",
      "end all sessions of a tenant or an identity. To keep it out, take it out of the "
      "configuration and reload, or revoke its certificate: longwire cert revoke",
      "NAME", "the name of a tenant or an identity", false},
     {"drain",
-     "open no new sessions; those that run end by themselves, or at the deadline. Of this server, "
-     "or "
-     "of a host of its pool",
-     "HOST", "the host's name in the pool; without it: this server", true, true},
+     "open no new sessions: at this server, or at a host of its pool; those that run end by "
+     "themselves, or at the deadline. Or on a device of this server, whose sessions move to other "
+     "devices as far as they can move (docs/moving.md)",
+     "DEVICE|HOST", "the device's number, or the host's name in the pool; without it: this server",
+     true, true},
     {"cordon",
      "place no new sessions on a device, or on a host of the pool; those that it has go on",
      "DEVICE|HOST", "the device's number, or the host's name in the pool", true},
@@ -92,10 +102,9 @@ transport::AdminRequest WithdrawalOf(const std::string& action, const Wish& wish
   return request;
 }
 
-// Of the pool's hosts, what is no device's number; drain's object is always one.
+// A host of the pool is what is no device's number.
 bool IsOfHost(const std::string& action, const std::string& object) {
-  if (action == "drain") return !object.empty();
-  return (action == "cordon" || action == "uncordon") &&
+  return (action == "drain" || action == "cordon" || action == "uncordon") &&
          object.find_first_not_of("0123456789") != std::string::npos;
 }
 
@@ -104,18 +113,27 @@ std::optional<transport::AdminRequest> RequestOf(const std::string& action, cons
   if (IsOfHost(action, wish.object)) return WithdrawalOf(action, wish);
   transport::AdminRequest request;
   auto number = wire::ParseNumber(wish.object, 0, INT64_MAX);
-  const bool of_device = action == "cordon" || action == "uncordon";
-  const bool needs_number = action == "kill" || action == "migrate" || of_device;
+  const bool of_device =
+      action == "cordon" || action == "uncordon" || (action == "drain" && !wish.object.empty());
+  const bool needs_number =
+      action == "kill" || action == "migrate" || action == "checkpoint" || of_device;
   if (needs_number && (!number || (of_device && *number > INT32_MAX))) return std::nullopt;
   if (action == "kill") {
     request.mutable_kill()->set_session(static_cast<uint64_t>(*number));
   } else if (action == "migrate") {
     request.mutable_migrate()->set_session(static_cast<uint64_t>(*number));
     request.mutable_migrate()->set_device(wish.device);
+  } else if (action == "checkpoint") {
+    request.mutable_checkpoint()->set_session(static_cast<uint64_t>(*number));
+    request.mutable_checkpoint()->set_file(wish.file);
+  } else if (action == "restore") {
+    request.mutable_restore()->set_file(wish.object);
+    if (wish.device >= 0) request.mutable_restore()->set_device(wish.device);
   } else if (action == "evict") {
     request.mutable_evict()->set_name(wish.object);
   } else if (action == "drain") {
     request.mutable_drain()->set_off(wish.off);
+    if (of_device) request.mutable_drain()->set_device(static_cast<int32_t>(*number));
   } else if (action == "forget") {
     request.mutable_forget()->set_host(wish.object);
   } else if (of_device) {
@@ -169,7 +187,7 @@ void CheckDeadline(const Wish& wish) {
     RefuseValue("--deadline expects a duration such as 90s, 30m, 2h or 1d, at most 30d, found '" +
                 wish.deadline + "'");
   }
-  if (wish.object.empty() || wish.off) {
+  if (!IsOfHost("drain", wish.object) || wish.off) {
     RefuseValue("--deadline goes with the name of a host of the pool, and not with --off");
   }
 }
@@ -179,7 +197,8 @@ int Act(const CLI::App& command, const std::string& action, const Wish& wish) {
   auto request = RequestOf(action, wish);
   if (!request) {
     std::fprintf(stderr, "%s: '%s' is no number of a %s; see %s --help\n", PathOf(command).c_str(),
-                 Printable(wish.object).c_str(), action.ends_with("cordon") ? "device" : "session",
+                 Printable(wish.object).c_str(),
+                 action.ends_with("cordon") || action == "drain" ? "device" : "session",
                  PathOf(command).c_str());
     return kUsageStatus;
   }
@@ -214,9 +233,16 @@ void AddAdmin(CommandLine& line) {
     if (std::string_view(action.name) == "drain") {
       command
           .add_option("--deadline", wish->deadline,
-                      "of a host of the pool: what still runs there after so long is ended: 90s, "
+                      "of a host of the pool: what still runs there after it is ended: 90s, "
                       "30m, 2h, 1d. Without it, sessions are waited for")
           ->type_name("DURATION");
+    }
+    if (std::string_view(action.name) == "checkpoint") {
+      command.add_option("FILE", wish->file, "its name, without a folder")->required();
+    }
+    if (std::string_view(action.name) == "restore") {
+      command.add_option("DEVICE", wish->device, "the number of the device where it shall go on")
+          ->check(CLI::NonNegativeNumber);
     }
     if (action.has_off) command.add_flag("--off", wish->off, "take it back");
     command.add_flag("--json", wish->json, "what comes of it, for programs");

@@ -55,6 +55,9 @@ std::vector<std::string> Changes(const Config& running, const Config& next);
 // Values as the types that their users need.
 std::vector<transport::Address> ListenAddresses(const Config& config);
 std::chrono::milliseconds ResumeGrace(const Config& config);
+std::chrono::milliseconds CheckpointGrace(const Config& config);
+// Empty when there is none.
+std::string CheckpointFolder(const Config& config);
 // Whether other hosts can reach it.
 bool LeavesHost(const Config& config);
 // Sessions that one identity may open.

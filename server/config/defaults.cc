@@ -58,6 +58,7 @@ void FillDefaults(const std::string& runtime_folder, Config* config,
   if (!config->usage().has_file()) {
     config->mutable_usage()->set_file(state_folder.empty() ? "none" : state_folder + kUsageName);
   }
+  if (!config->has_checkpoint_dir()) config->set_checkpoint_dir("none");
   // The socket's file keeps its name: clients have it in LONGWIRE_SERVER.
   if (!config->has_local_socket()) config->set_local_socket(runtime_folder + "/door");
   if (!config->has_warden()) config->set_warden(runtime_folder + "/warden");
@@ -81,6 +82,15 @@ bool LeavesHost(const Config& config) {
 std::chrono::milliseconds ResumeGrace(const Config& config) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(
       std::chrono::nanoseconds(config.resume_grace()));
+}
+
+std::chrono::milliseconds CheckpointGrace(const Config& config) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+      std::chrono::nanoseconds(config.checkpoint_grace()));
+}
+
+std::string CheckpointFolder(const Config& config) {
+  return config.checkpoint_dir() == "none" ? "" : config.checkpoint_dir();
 }
 
 // No default of the schema: whether somebody has set it is shown (settings/safe_limits.h).

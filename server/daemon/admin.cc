@@ -86,7 +86,9 @@ transport::AdminReply Admin::Execute(const std::string& who,
     case transport::AdminRequest::kPolicy:
       return ChangePolicy(who, request.policy());
     case transport::AdminRequest::kDrain:
-      return Drain(who, request.drain().off());
+      if (!request.drain().has_device()) return Drain(who, request.drain().off());
+      if (!request.drain().off()) return DrainDevice(who, request.drain().device());
+      return Cordon(who, request.drain().device(), true);
     case transport::AdminRequest::kForget:
       return Forget(who, request.forget().host());
     case transport::AdminRequest::kWithdraw:
@@ -95,6 +97,10 @@ transport::AdminReply Admin::Execute(const std::string& who,
       return Cordon(who, request.cordon().device(), request.cordon().off());
     case transport::AdminRequest::kMigrate:
       return Migrate(who, request.migrate().session(), request.migrate().device());
+    case transport::AdminRequest::kCheckpoint:
+      return Checkpoint(who, request.checkpoint().session(), request.checkpoint().file());
+    case transport::AdminRequest::kRestore:
+      return Restore(who, request.restore());
     default:
       return Refuse("this longwired (" LONGWIRE_VERSION
                     ") does not know what it is asked for; upgrade it");
@@ -108,6 +114,10 @@ transport::AdminReply Admin::Execute(const std::string& who,
 
 transport::AdminReply Admin::Kill(const std::string& who, uint64_t id) {
   auto session = table_.Find(id);
+  if (session == nullptr &&
+      table_.EndSuspended(id, "the server's administrator ended this session")) {
+    return Done(who, "session " + std::to_string(id) + ", which was suspended, has been ended");
+  }
   if (session == nullptr) {
     return Refuse("there is no session " + std::to_string(id) +
                   "; longwire admin sessions lists them");
@@ -121,6 +131,20 @@ transport::AdminReply Admin::Kill(const std::string& who, uint64_t id) {
 transport::AdminReply Admin::Migrate(const std::string& who, uint64_t id, int32_t device) {
   std::string sentence;
   return table_.Move(id, device, &sentence) ? Done(who, sentence) : Refuse(sentence);
+}
+
+transport::AdminReply Admin::Checkpoint(const std::string& who, uint64_t id,
+                                        const std::string& file) {
+  std::string sentence;
+  return table_.Suspend(id, file, &sentence) ? Done(who, sentence) : Refuse(sentence);
+}
+
+transport::AdminReply Admin::Restore(const std::string& who,
+                                     const transport::RestoreRequest& request) {
+  std::optional<int32_t> device;
+  if (request.has_device()) device = request.device();
+  std::string sentence;
+  return table_.Restore(request.file(), device, &sentence) ? Done(who, sentence) : Refuse(sentence);
 }
 
 transport::AdminReply Admin::Evict(const std::string& who, const std::string& name) {
@@ -206,6 +230,13 @@ transport::AdminReply Admin::Drain(const std::string& who, bool off) {
   if (off) return DoneWithdrawing(who, "new sessions are opened again");
   return DoneWithdrawing(who, "no new sessions are opened any more; running now: " +
                                   std::to_string(table_.List().size()));
+}
+
+transport::AdminReply Admin::DrainDevice(const std::string& who, int32_t device) {
+  transport::AdminReply reply = Cordon(who, device, false);
+  if (!reply.done()) return reply;
+  for (const std::string& sentence : table_.MoveAwayFrom(device)) reply.add_sentences(sentence);
+  return reply;
 }
 
 transport::AdminReply Admin::Cordon(const std::string& who, int32_t device, bool off) {

@@ -37,12 +37,16 @@ class Admin {
  private:
   transport::AdminReply Kill(const std::string& who, uint64_t session);
   transport::AdminReply Migrate(const std::string& who, uint64_t session, int32_t device);
+  transport::AdminReply Checkpoint(const std::string& who, uint64_t session,
+                                   const std::string& file);
+  transport::AdminReply Restore(const std::string& who, const transport::RestoreRequest& request);
   transport::AdminReply Evict(const std::string& who, const std::string& name);
   transport::AdminReply Forget(const std::string& who, const std::string& host);
   transport::AdminReply ChangePolicy(const std::string& who,
                                      const transport::PolicyRequest& request);
   transport::AdminReply Withdraw(const std::string& who, const transport::WithdrawRequest& asked);
   transport::AdminReply Drain(const std::string& who, bool off);
+  transport::AdminReply DrainDevice(const std::string& who, int32_t device);
   transport::AdminReply Cordon(const std::string& who, int32_t device, bool off);
 
   // Done, and what is withdrawn now is kept for the next longwired; `sentence` says if it is not.

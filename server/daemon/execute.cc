@@ -1,5 +1,7 @@
 // Execute and Transfer: who attaches to which lane of which session, and what happens when the
 // connection ends.
+#include <algorithm>
+
 #include "link/transport/codes.h"
 #include "link/transport/log.h"
 #include "server/daemon/accept_loop.h"
@@ -14,6 +16,9 @@ using Outcome = transport::StreamPump::Outcome;
 
 // How long a refused client may take to read the reason.
 constexpr std::chrono::seconds kRefusalPatience{5};
+constexpr std::chrono::seconds kTermsPatience{3};
+// A client that came when its time was over hears so when it comes again.
+constexpr std::chrono::milliseconds kLeastWait{2000};
 // Pings allowed before an attach, for measuring.
 constexpr int kMaxPings = 4096;
 
@@ -81,6 +86,24 @@ struct Arrival {
   Clock::time_point deadline;  // for its attach
 };
 
+// The session's client waits until it is restored. An older link does not know that it may, and
+// comes back for its usual time.
+void LetWait(transport::ServerStream& stream, SessionTable& table, const transport::Attach& attach,
+             uint32_t epoch, std::chrono::milliseconds rest) {
+  if (attach.resume_position == transport::kAbandoned) {
+    table.EndSuspended(attach.session, "its program and its link have ended");
+  } else if (attach.understands_terms != 0) {
+    transport::Terms terms;
+    terms.resume_grace_milliseconds =
+        static_cast<uint32_t>(std::min<int64_t>(std::max(rest, kLeastWait).count(), UINT32_MAX));
+    std::string body = transport::EncodeTerms(terms);
+    stream.StartWrite({0, 0, epoch, transport::kFrameTerms}, std::as_bytes(std::span(body)),
+                      nullptr);
+    stream.Wait(Clock::now() + kTermsPatience);
+  }
+  stream.End(false);
+}
+
 // As long as a session's stream is on a connection.
 class OnConnection {
  public:
@@ -112,6 +135,8 @@ void Handle(AcceptLoop& loop, transport::ServerStream& stream, Kind kind, Arriva
   std::shared_ptr<ServerSession> session = table.FindAlsoMoved(attach.session);
   bool fits = (attach.lane == 0) == (kind == Kind::kExecute);
   if (session == nullptr || !fits || !session->MayAttach(attach.lane, attach.token, peer)) {
+    auto waits = fits ? table.WaitFor(attach, peer) : std::nullopt;
+    if (session == nullptr && waits) return LetWait(stream, table, attach, epoch, *waits);
     std::string sentence = table.FarewellTo(peer, attach.session);
     if (sentence.empty()) sentence = "there is no such session, or not for this client";
     Refuse(stream, peer, sentence);

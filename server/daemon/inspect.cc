@@ -212,6 +212,22 @@ void AddEnded(const SessionTable& table, const Peer& peer, transport::InspectRep
   }
 }
 
+void AddSuspended(SessionTable& table, const Peer& peer, transport::InspectReply* reply) {
+  const auto grace = config::CheckpointGrace(*table.config());
+  for (const Ticket& ticket : table.suspended().List()) {
+    if (!peer.SeesAll() && ticket.tenant != peer.tenant->name()) continue;
+    transport::SuspendedSession* one = reply->add_suspended();
+    one->set_id(ticket.session());
+    one->set_identity(ticket.identity);
+    one->set_tenant(ticket.tenant);
+    one->set_program(ticket.program);
+    one->set_file(ticket.file);
+    one->set_bytes(ticket.bytes);
+    one->set_device(ticket.device);
+    one->set_seconds_left(std::chrono::duration<double>(RestOf(ticket, grace)).count());
+  }
+}
+
 }  // namespace
 
 transport::InspectReply Inspect(SessionTable& table, const Peer& peer) {
@@ -246,6 +262,7 @@ transport::InspectReply Inspect(SessionTable& table, const Peer& peer) {
                 reply.add_sessions());
   }
   AddEnded(table, peer, &reply);
+  AddSuspended(table, peer, &reply);
   AddFigures(table, stats ? &*stats : nullptr, peer, &reply);
   return reply;
 }

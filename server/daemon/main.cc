@@ -341,6 +341,7 @@ int Main(int count, char** arguments) {
     std::fprintf(stderr, "longwired: %s\n", sentence.c_str());
     return 1;
   }
+  signal(SIGXFSZ, SIG_IGN);  // a file beyond the limit is an error of the write
   const sigset_t signals = BlockSignals();
   service::Manager::Ours();  // while there is one thread only: it changes the environment
   config::LiveConfig live(std::move(draft.config));

@@ -87,6 +87,8 @@ usage:
   size: 64MiB
 metrics_per_session: false
 watch_group: longwire-web
+checkpoint_dir: none
+checkpoint_grace: 24h
 )";
 
 TEST(WriterTest, EffectiveValuesWithTheirUnits) {
@@ -136,6 +138,8 @@ TEST(DefaultFileTest, WithEveryKeySaidItGivesTheDefaultsAndTheExamples) {
   EXPECT_EQ(config.local_socket(), "/run/longwire/door");
   EXPECT_EQ(config.metrics(), "127.0.0.1:7412");
   EXPECT_EQ(config.metrics_tls(), "0.0.0.0:7414");
+  EXPECT_EQ(config.checkpoint_dir(), "/var/lib/longwire/checkpoints");
+  EXPECT_EQ(config.checkpoint_key(), "/etc/longwire/checkpoint.key");
   EXPECT_EQ(config.pool().etcd(0), "etcd1.example.org:2379");
   // Without the examples it is the defaults.
   for (auto* message : {&config, &defaults}) {
@@ -146,6 +150,8 @@ TEST(DefaultFileTest, WithEveryKeySaidItGivesTheDefaultsAndTheExamples) {
     message->clear_warden();
     message->clear_metrics();
     message->clear_metrics_tls();
+    message->clear_checkpoint_dir();
+    message->clear_checkpoint_key();
     message->mutable_software_device()->clear_memory();
     message->mutable_module_cache()->clear_directory();
     message->mutable_module_cache()->clear_compiled();

@@ -35,6 +35,7 @@ class KeysServer(tenants.TenantServer):
                 "warden": str(self.warden_socket),
                 "driver": "software", "placement": "pack", "metrics": self.metrics,
                 "software_device": {"count": 2, "memory": "512MiB"},
+                "checkpoint_dir": str(self.runtime / "checkpoints"),
                 "memory": {"prepared": "0"}, "scheduler": {},
                 "tls": {"certificate": str(self.papers / "127.0.0.1.crt"),
                         "key": str(self.papers / "127.0.0.1.key"),

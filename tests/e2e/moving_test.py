@@ -86,6 +86,32 @@ class MovingTest(unittest.TestCase):
         self.assertIn("uses the worker's rings itself", refused.err)
         self.expect_right(longwire, program)
 
+    def test_a_device_with_ten_sessions_is_drained(self):
+        """All go on on the other device, and the first one is empty."""
+        longwire = self.serve(config="placement: pack\n")
+        programs = [self.start(longwire) for _ in range(10)]
+
+        def on(device):
+            return [one for one in longwire.status()["sessions"]
+                    if one["seats"][0].get("device", 0) == device]
+        here = on(1) == []  # packed: all are on one
+        device = 0 if here else 1
+        self.assertEqual(10, len(on(device)))
+        drained = longwire.cli("admin", "drain", str(device), timeout=120)
+        self.assertEqual(0, drained.code, (drained, longwire.log_tail()))
+        self.assertEqual(10, drained.out.count("has moved to device"), drained.out)
+        self.assertEqual(([], 10), (on(device), len(on(1 - device))))
+        empty = {one.get("ordinal", 0): one["leased"] for one in longwire.status()["devices"]}
+        server.wait_for(lambda: not {one.get("ordinal", 0): one["leased"] for one in
+                                     longwire.status()["devices"]}[device], 10,
+                        f"the memory of device {device}: {empty}")
+        for program in programs:
+            out, err = program.communicate(timeout=60)
+            self.assertEqual(0, program.returncode, (out, err, longwire.log_tail()))
+            self.assertRegex(out, r"RESULT [0-9a-f]{8} of \d+ steps, \d+ launches")
+        longwire.cli("admin", "drain", str(device), "--off")
+        server.wait_for(longwire.is_unused, 10, "the memory of all workers")
+
     def test_a_daemon_that_is_killed_meanwhile(self):
         """The session goes on in one of the two workers, also where the client knows it by a number
         that it had before; killed between the end of one and the beginning of the other, it ends

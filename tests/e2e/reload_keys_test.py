@@ -9,6 +9,7 @@ import config_schema
 import keys_server
 import reload_probes
 import reload_probes_admission
+import reload_probes_checkpoints
 import reload_probes_held
 import reload_probes_policies
 import reload_probes_rules
@@ -17,9 +18,8 @@ import server
 from reload_cases import PROBES
 
 # Who enter their probes into PROBES.
-TABLES = (reload_probes, reload_probes_admission, reload_probes_held, reload_probes_policies,
-          reload_probes_rules,
-          reload_probes_scheduler)
+TABLES = (reload_probes, reload_probes_admission, reload_probes_checkpoints, reload_probes_held,
+          reload_probes_policies, reload_probes_rules, reload_probes_scheduler)
 
 # Another value for each key that is read at the start only.
 AT_START = {
@@ -34,6 +34,7 @@ AT_START = {
     "module_cache.compiled": "/nonexistent/compiled", "walls": "shared_uid",
     "workers.first_uid": 1800000000, "workers.system_calls": "log",
     "workers.host_memory": "1GiB", "workers.processes": 100,
+    "checkpoint_dir": "/nonexistent/checkpoints",
     "usage.file": "/nonexistent/usage.jsonl", "usage.size": "1MiB",
     "pool": {"host": "x", "etcd": ["127.0.0.1:1"]}}
 

@@ -330,7 +330,9 @@ class AdministratorTest(Removal):
 
     def test_wrong_words(self):
         for words in (("kill",), ("kill", "me"), ("evict",), ("cordon", "x"), ("reload", "--off"),
-                      ("drain", "now"), ("sessions", "--off"), ("kill", "1", "2")):
+                      ("drain", "now"), ("checkpoint", "1"), ("restore",),
+                      ("checkpoint", "me", "file"), ("restore", "file", "-1"),
+                      ("sessions", "--off"), ("kill", "1", "2")):
             self.assertRegex(self.admin(*words, code=2), "[Ss]ee longwire admin .*--help")
 
     def as_user(self, *words, groups=(), **environment):
@@ -356,7 +358,8 @@ class AdministratorTest(Removal):
         self.expect_neighbour()
 
     def test_a_tenants_certificate_is_not_enough(self):
-        for words in (["evict", "neighbour"], ["drain"], ["cordon", "0"]):
+        for words in (["evict", "neighbour"], ["drain"], ["cordon", "0"], ["drain", "0"],
+                      ["checkpoint", "1", "file"], ["restore", "file"]):
             result = server.run([self.longwire.dist / "bin" / "longwire", "admin", *words,
                                  "--server", self.longwire.address],
                                 self.longwire.environment_of("victim"))

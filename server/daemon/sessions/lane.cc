@@ -217,6 +217,8 @@ bool Lane::Pause() {
 void Lane::Resume() {
   base::MutexLock lock(mutex_);
   paused_ = false;
+  // Its client was kept away: it has all its time from now on.
+  if (detached_since_ != Clock::time_point::max()) detached_since_ = Clock::now();
 }
 
 bool Lane::GoOnFrom(Lane& other) {
@@ -229,9 +231,15 @@ bool Lane::GoOnFrom(Lane& other) {
     if (other.ended_ || notes == nullptr) return false;
   }
   if (!wire::CopyRing(*other.up_, *up_) || !wire::CopyRing(*other.down_, *down_)) return false;
+  GoOn(std::move(notes), index);
+  return true;
+}
+
+void Lane::GoOn(std::shared_ptr<LaneNotes> notes, uint32_t index) {
   relay_ = std::make_unique<transport::RelayEnd>(up_, down_);
   SetNotes(std::move(notes), index, true);
-  return true;
+  base::MutexLock lock(mutex_);
+  detached_since_ = Clock::now();
 }
 
 Clock::time_point Lane::detached_since() {

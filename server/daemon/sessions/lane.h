@@ -65,6 +65,11 @@ class Lane {
   // The lane of the same session's new worker goes on where this one, which is paused, is: gets its
   // bytes, positions and notes. False if the rings do not fit.
   bool GoOnFrom(Lane& other);
+  // The same for one whose rings have been filled by other means.
+  void GoOn(std::shared_ptr<LaneNotes> notes, uint32_t index);
+  // While it is paused.
+  wire::RingMemory& up_ring() { return *up_; }
+  wire::RingMemory& down_ring() { return *down_; }
 
   // When the last connection ended; time_point::max() while one is attached.
   Clock::time_point detached_since();

@@ -41,7 +41,7 @@ void SessionTable::ReapLoop() {
     }
     detached_ = false;
     lock.Unlock();
-    bool detached = false;
+    bool detached = EndLateSuspended();
     for (const auto& session : List()) {
       detached |= EndAfterLimit(session);
       bool attached_before = session->epoch() != 0;

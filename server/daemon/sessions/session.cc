@@ -170,6 +170,16 @@ bool ServerSession::Retire() {
   return !std::exchange(ended_, true);
 }
 
+void ServerSession::Return() {
+  base::MutexLock lock(mutex_);
+  ended_ = false;
+}
+
+void ServerSession::GoOn(std::shared_ptr<LaneNotes> notes) {
+  notes_ = std::move(notes);
+  for (uint32_t i = 0; i < lanes(); ++i) lane(i).GoOn(notes_, i);
+}
+
 bool ServerSession::WorkerEnds(std::chrono::milliseconds patience) const {
   return base::PollOne(worker_.pidfd.get(), POLLIN, patience) != 0;
 }

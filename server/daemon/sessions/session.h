@@ -87,8 +87,12 @@ class ServerSession {
   void Resume();
   // This one, with a new worker, goes on where the other one, which is paused, is.
   bool GoOnFrom(ServerSession& other);
+  // The same, where the rings have been filled by other means.
+  void GoOn(std::shared_ptr<LaneNotes> notes);
   // Another session goes on in its place: nobody ends it any more. False if it has ended.
   bool Retire();
+  // None does after all.
+  void Return();
   // Waits for the worker's end.
   bool WorkerEnds(std::chrono::milliseconds patience) const;
   // The numbers that its client knows it by.

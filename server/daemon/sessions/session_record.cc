@@ -3,6 +3,59 @@
 #include "server/protocol/message.h"
 
 namespace longwire::daemon {
+namespace {
+
+constexpr size_t kMaxName = 1024;  // of a program, for people
+
+// The tenant as it is now; one that is gone has its name only, and its sessions end.
+std::shared_ptr<const config::Tenant> TenantNamed(const std::string& name,
+                                                  const std::string& identity,
+                                                  const config::LiveConfig::Snapshot& config) {
+  for (const config::Tenant& tenant : config->tenants()) {
+    if (tenant.name() == name) return {config, &tenant};
+  }
+  auto now = FindTenant(config, identity);
+  if (now != nullptr && now->name() == name) return now;
+  auto gone = std::make_shared<config::Tenant>();
+  gone->set_name(name);
+  return gone;
+}
+
+}  // namespace
+
+ClientDescription ClientOf(const SessionRecord& record,
+                           const config::LiveConfig::Snapshot& config) {
+  ClientDescription client;
+  client.program = record.program;
+  client.host = record.host;
+  client.pid = record.pid;
+  client.descriptors = record.descriptors;
+  client.peer.address = record.address;
+  client.peer.identity = record.identity;
+  client.peer.tenant = TenantNamed(record.tenant, record.identity, config);
+  if (record.local) client.peer.uid = record.uid;
+  client.claim = record.claim.value_or("");
+  client.claimed_bytes = record.claimed_bytes.value_or(0);
+  client.time_limit = record.time_limit.value_or(0);
+  return client;
+}
+
+SessionRecord RecordOfClient(const ServerSession& session) {
+  const ClientDescription& client = session.client();
+  SessionRecord record;
+  record.program = client.program.substr(0, kMaxName);
+  record.host = client.host.substr(0, kMaxName);
+  record.pid = client.pid;
+  record.address = client.peer.address;
+  record.identity = client.peer.identity;
+  record.tenant = client.peer.tenant->name();
+  record.local = client.local();
+  record.uid = client.peer.uid.value_or(0);
+  record.descriptors = client.descriptors;
+  record.opened =
+      static_cast<uint64_t>(std::chrono::nanoseconds(session.opened().time_since_epoch()).count());
+  return record;
+}
 
 std::string Encode(const SessionRecord& record) {
   std::vector<std::byte> bytes = message::Pack(record);

@@ -53,6 +53,11 @@ struct KeptDescriptors {
   std::vector<wire::Descriptor> rings;  // up and down for each lane but the first
 };
 
+// What the record says of its client, as the configuration has it now: a tenant that is gone has
+// its name only, and its sessions end.
+ClientDescription ClientOf(const SessionRecord& record, const config::LiveConfig::Snapshot& config);
+// Only the part of a record that says who its client is.
+SessionRecord RecordOfClient(const ServerSession& session);
 std::string Encode(const SessionRecord& record);
 // False if it cannot be read.
 bool Decode(const std::string& bytes, SessionRecord* record);

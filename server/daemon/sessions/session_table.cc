@@ -30,8 +30,7 @@ uint64_t FirstId() {
 
 std::string HostName() {
   char host[256] = {};
-  gethostname(host, sizeof(host) - 1);
-  return host;
+  return gethostname(host, sizeof(host) - 1) == 0 ? host : "";
 }
 
 // Only variables that the driver reads: no text of a client reaches a loader or a shell.
@@ -214,6 +213,10 @@ std::vector<int32_t> SessionTable::ChooseDevices(uint64_t id, const config::Tena
   if (!stats) return {};
   NoteDevices(*stats);
   if (placed != nullptr) {
+    if (placed->devices.empty()) {
+      return placements_.Place(id, 1, live_.Get()->placement(), *stats, scheduling_->BusyDevices(),
+                               sentence, placed->bytes);
+    }
     placed->tried.push_back(id);
     const bool room = placements_.PlaceAt(id, placed->devices, placed->bytes, *stats, sentence);
     return room ? placed->devices : std::vector<int32_t>();

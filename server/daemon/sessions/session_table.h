@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "base/mutex.h"
 #include "server/admission/entrance.h"
 #include "server/config/live_config.h"
+#include "server/daemon/checkpoints/suspended.h"
 #include "server/daemon/policies/policies.h"
 #include "server/daemon/sessions/farewells.h"
 #include "server/daemon/sessions/identity_figures.h"
@@ -40,10 +42,10 @@ struct OpenedSession {
 
 // Where a pool has placed a session.
 struct PlacedSession {
-  std::string number;  // in the pool
-  std::vector<int32_t> devices;
-  uint64_t bytes = 0;           // promised on each
-  std::vector<uint64_t> tried;  // sessions of this table that were made for it
+  std::string number;            // in the pool
+  std::vector<int32_t> devices;  // none: one that the placement chooses
+  uint64_t bytes = 0;            // promised on each
+  std::vector<uint64_t> tried;   // sessions of this table that were made for it
 };
 
 class SessionTable {
@@ -71,9 +73,25 @@ class SessionTable {
   std::shared_ptr<ServerSession> Find(uint64_t id);
   // Also by a number that it had before it moved, which its client goes on using.
   std::shared_ptr<ServerSession> FindAlsoMoved(uint64_t id);
-  // Moves a session to another device of this server (moving.cc). False with a sentence, and the
-  // session goes on where it is.
-  bool Move(uint64_t id, int32_t device, std::string* sentence);
+  // Moves a session to another device of this server, or to one that the placement chooses
+  // (session_move.cc). False with a sentence, and the session goes on where it is.
+  bool Move(uint64_t id, std::optional<int32_t> device, std::string* sentence);
+  // Moves the device's sessions to others, those that can; what became of each, for people. Once
+  // it is cordoned.
+  std::vector<std::string> MoveAwayFrom(int32_t device);
+  // Suspends a session into a file of this name (session_suspend.cc). False with a sentence, and
+  // it goes on.
+  bool Suspend(uint64_t id, const std::string& file, std::string* sentence);
+  // A suspended session goes on, on the device or where the placement puts it (session_restore.cc).
+  // False with a sentence, and it stays suspended.
+  bool Restore(const std::string& file, std::optional<int32_t> device, std::string* sentence);
+  // Ends a suspended session. False if there is none.
+  bool EndSuspended(uint64_t id, const std::string& why);
+  // How much longer to wait for the suspended session that the attach has a right to; none if there
+  // is no such session.
+  std::optional<std::chrono::milliseconds> WaitFor(const transport::Attach& attach,
+                                                   const Peer& peer);
+  Suspended& suspended() { return suspended_; }
   std::vector<std::shared_ptr<ServerSession>> List();
   // Why a session ended that was the peer's; empty if there is none.
   std::string FarewellTo(const Peer& peer, uint64_t session);
@@ -141,6 +159,24 @@ class SessionTable {
                                               OpeningRefusal* refusal);
   void NoteDevices(const warden::Stats& stats);
   class Mover;
+  class Suspender;
+  class Restorer;
+  class Successor;
+  // Bytes of device memory.
+  uint64_t LeasedBy(uint64_t session);
+  // The session with this number, which nobody else moves now; nullptr with a sentence.
+  std::shared_ptr<ServerSession> FindToMove(uint64_t id, std::string* sentence);
+  // It takes the place of the one that had its former numbers.
+  void Enter(const std::shared_ptr<ServerSession>& session) LONGWIRE_REQUIRES(mutex_);
+  // Its client may come.
+  void HasBegun(const std::shared_ptr<ServerSession>& session);
+  // One that was retired: its place is free.
+  void PutAway(ServerSession& session, const std::string& why);
+  // Ends suspended sessions whose time is over. False if there are none any more.
+  bool EndLateSuspended();
+  // Of a session that was taken over: its ticket is void if its worker goes on; else it is
+  // suspended.
+  void SettleTicket(const std::shared_ptr<ServerSession>& session);
   // Counts a new session against the limits of its tenant and its identity; Release undoes it.
   bool Admit(const Peer& peer, size_t descriptors, OpeningRefusal* refusal);
   bool AdmitTenant(const config::Tenant& tenant, OpeningRefusal* refusal);
@@ -196,6 +232,7 @@ class SessionTable {
   LinkedSessions linked_sessions_;
   Images images_;
   admission::Entrance entrance_;
+  Suspended suspended_;
 
   base::Mutex mutex_{base::ranks::kSessionTable};
   base::CondVar changed_;

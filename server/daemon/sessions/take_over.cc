@@ -17,56 +17,12 @@ namespace {
 using transport::Log;
 using transport::LogLevel;
 
-constexpr size_t kMaxName = 1024;  // of a program, for people
-
-// The tenant as it is now; one that is gone has its name only, and its sessions end.
-std::shared_ptr<const config::Tenant> TenantNamed(const std::string& name,
-                                                  const std::string& identity,
-                                                  const config::LiveConfig::Snapshot& config) {
-  for (const config::Tenant& tenant : config->tenants()) {
-    if (tenant.name() == name) return {config, &tenant};
-  }
-  auto now = FindTenant(config, identity);
-  if (now != nullptr && now->name() == name) return now;
-  auto gone = std::make_shared<config::Tenant>();
-  gone->set_name(name);
-  return gone;
-}
-
-ClientDescription ClientOf(const SessionRecord& record,
-                           const config::LiveConfig::Snapshot& config) {
-  ClientDescription client;
-  client.program = record.program;
-  client.host = record.host;
-  client.pid = record.pid;
-  client.descriptors = record.descriptors;
-  client.peer.address = record.address;
-  client.peer.identity = record.identity;
-  client.peer.tenant = TenantNamed(record.tenant, record.identity, config);
-  if (record.local) client.peer.uid = record.uid;
-  client.claim = record.claim.value_or("");
-  client.claimed_bytes = record.claimed_bytes.value_or(0);
-  client.time_limit = record.time_limit.value_or(0);
-  return client;
-}
-
 }  // namespace
 
 void SessionTable::Keep(const ServerSession& session, int client) {
   const ClientDescription& description = session.client();
   gates::HostMemoryTable::Place memory = host_memory_.PlaceOf(session.id());
-  SessionRecord record;
-  record.program = description.program.substr(0, kMaxName);
-  record.host = description.host.substr(0, kMaxName);
-  record.pid = description.pid;
-  record.address = description.peer.address;
-  record.identity = description.peer.identity;
-  record.tenant = description.peer.tenant->name();
-  record.local = description.local();
-  record.uid = description.peer.uid.value_or(0);
-  record.descriptors = description.descriptors;
-  record.opened =
-      static_cast<uint64_t>(std::chrono::nanoseconds(session.opened().time_since_epoch()).count());
+  SessionRecord record = RecordOfClient(session);
   record.lanes = session.lanes();
   record.scheduled = session.gates() != nullptr;
   record.limited = memory.page.valid();
@@ -114,6 +70,7 @@ void SessionTable::TakeOverWithdrawn() {
 
 void SessionTable::TakeOver() {
   TakeOverWithdrawn();
+  suspended_.Load(config::CheckpointFolder(*live_.Get()));
   size_t taken = 0;
   uint64_t last = 0;
   while (auto one = warden_->Take(last)) {
@@ -124,12 +81,14 @@ void SessionTable::TakeOver() {
     last = one->worker.started.session;
     if (TakeOver(std::move(*one))) {
       ++taken;
+      if (auto session = Find(last)) SettleTicket(session);
       continue;
     }
     Log(LogLevel::kWarning, last, "ends: it cannot be taken over from the daemon before this one");
     Abandon(last);
   }
   host_memory_.ForgetOthers();
+  if (!suspended_.List().empty()) Detached();
   if (taken == 0) return;
   Log(LogLevel::kInfo,
       "sessions of the daemon before this one go on here: " + std::to_string(taken));
@@ -142,6 +101,10 @@ void SessionTable::TakeEnd(const TakenSession& taken) {
   SessionRecord record;
   if (!Decode(taken.record, &record)) return;
   const warden::WorkerStarted& worker = taken.worker.started;
+  if (auto ticket = suspended_.Find(worker.session)) {
+    return Log(LogLevel::kInfo, {.session = worker.session, .tenant = record.tenant},
+               "is suspended in " + ticket->file);
+  }
   Log(LogLevel::kWarning, {.session = worker.session, .tenant = record.tenant},
       "ended while there was no longwired: " + worker.sentence);
   UsageRecord usage = RecordOfLost(worker.session, record);

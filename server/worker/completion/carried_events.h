@@ -16,4 +16,14 @@ struct CarriedEvent {
   auto Fields() { return std::tie(event, newest, newest_issued, context, timed, before_nanos); }
 };
 
+// When the old worker marked its moment, in nanoseconds. The steady clock begins anew when the host
+// boots, and the system's may be set.
+struct CarriedMoment {
+  uint64_t steady = 0;
+  uint64_t system = 0;
+  auto Fields() { return std::tie(steady, system); }
+};
+// How long ago that is: by the steady clock, if it is still the same one.
+uint64_t PauseBetween(const CarriedMoment& before, const CarriedMoment& now);
+
 }  // namespace longwire::worker

@@ -47,9 +47,8 @@ class Events {
                    float* milliseconds);
 
   // For sessions that move (events_moving.cc). Nothing is under way, and a context is current.
-  // `moment`: of this host's steady clock, in nanoseconds.
-  CUresult Carry(std::vector<CarriedEvent>* carried, uint64_t* moment);
-  CUresult Restore(const std::vector<CarriedEvent>& carried, uint64_t moment,
+  CUresult Carry(std::vector<CarriedEvent>* carried, CarriedMoment* moment);
+  CUresult Restore(const std::vector<CarriedEvent>& carried, const CarriedMoment& moment,
                    const HandleTable<Context>& contexts);
 
   // For graphs: gives the event one driver event, which all its records use from now on. The state

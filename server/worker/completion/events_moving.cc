@@ -1,5 +1,6 @@
 // Events of a session that moves. Their records are finished; what is left of them is when they
 // were: before the moment at which both workers recorded an event of their own.
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 
@@ -14,9 +15,24 @@ uint64_t Now() {
                                std::chrono::nanoseconds(1));
 }
 
+uint64_t SystemNow() {
+  return static_cast<uint64_t>(std::chrono::system_clock::now().time_since_epoch() /
+                               std::chrono::nanoseconds(1));
+}
+
 constexpr double kNanosPerMilli = 1e6;
+constexpr uint64_t kSameClock = 1'000'000'000;  // what two clocks may differ by, in nanoseconds
+
+uint64_t Past(uint64_t before, uint64_t now) { return now - std::min(before, now); }
 
 }  // namespace
+
+uint64_t PauseBetween(const CarriedMoment& before, const CarriedMoment& now) {
+  const uint64_t steady = Past(before.steady, now.steady);
+  const uint64_t system = Past(before.system, now.system);
+  const uint64_t apart = std::max(steady, system) - std::min(steady, system);
+  return now.steady >= before.steady && apart < kSameClock ? steady : system;
+}
 
 // The context is current and has no work.
 CUresult Events::MarkMoment() {
@@ -27,10 +43,10 @@ CUresult Events::MarkMoment() {
   return CUDA_SUCCESS;
 }
 
-CUresult Events::Carry(std::vector<CarriedEvent>* carried, uint64_t* moment) {
+CUresult Events::Carry(std::vector<CarriedEvent>* carried, CarriedMoment* moment) {
   base::MutexLock lock(mutex_);
   LONGWIRE_TRY(MarkMoment());
-  *moment = moment_nanos_;
+  *moment = {moment_nanos_, SystemNow()};
   for (const auto& [id, event] : events_) {
     if (event.fixed != nullptr) return CUDA_ERROR_NOT_SUPPORTED;
     CarriedEvent& one = carried->emplace_back(CarriedEvent{id, event.newest, event.newest_issued});
@@ -59,12 +75,12 @@ CUresult Events::Carry(std::vector<CarriedEvent>* carried, uint64_t* moment) {
   return CUDA_SUCCESS;
 }
 
-CUresult Events::Restore(const std::vector<CarriedEvent>& carried, uint64_t moment,
+CUresult Events::Restore(const std::vector<CarriedEvent>& carried, const CarriedMoment& moment,
                          const HandleTable<Context>& contexts) {
   base::MutexLock lock(mutex_);
   LONGWIRE_TRY(MarkMoment());
   restored_nanos_ = moment_nanos_;
-  const uint64_t pause = moment_nanos_ > moment ? moment_nanos_ - moment : 0;
+  const uint64_t pause = PauseBetween(moment, {moment_nanos_, SystemNow()});
   for (const CarriedEvent& one : carried) {
     Event* event = Find(one.event);
     if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;

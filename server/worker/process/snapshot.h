@@ -31,7 +31,7 @@ struct CarriedState {
   uint32_t version = moving::kVersion;
   std::string opening;  // the session's wire::OpenReply, without what differs between workers
   uint64_t next_handle = 0;
-  uint64_t moment = 0;  // of the events
+  CarriedMoment moment;  // of the events
   CarriedMemory memory;
   std::vector<CarriedStream> streams;
   std::vector<CarriedEvent> events;

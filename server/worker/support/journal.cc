@@ -3,7 +3,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "wire/guards.h"
+
 namespace longwire::worker {
+namespace {
+
+const bool kCompares = !wire::GuardIsOff("moved_answers");
+
+}  // namespace
 
 void Journal::Refuse(const std::string& why) {
   if (unmovable_.empty()) unmovable_ = why;
@@ -45,7 +52,7 @@ void Journal::Answered(const QueuedCall& call, int32_t result, std::span<const s
   entry.answered = true;
   entry.result = result;
   entry.reply.assign(reply.begin(), reply.end());
-  if (!expected_ || !difference_.empty()) return;
+  if (!expected_ || !difference_.empty() || !kCompares) return;
   // A context's number (cuCtxGetId) hangs on the device's; the client goes on giving the first.
   bool same = call.call == CallId::lwContextCreate || std::ranges::equal(expected_->reply, reply);
   if (expected_->call.position != call.position || expected_->result != result || !same) {

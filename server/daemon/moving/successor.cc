@@ -1,0 +1,59 @@
+#include "server/daemon/moving/successor.h"
+
+#include <sys/socket.h>
+
+namespace longwire::daemon {
+
+SessionTable::Successor::~Successor() {
+  packets_ = {};
+  if (session_ != nullptr && !kept_) table_.Abandon(session_->id());
+}
+
+bool SessionTable::Successor::Start(const std::string& request, const Peer& peer,
+                                    std::optional<int32_t> device, uint64_t bytes_there,
+                                    wire::Descriptor stream, std::string* sentence) {
+  auto bytes = std::as_bytes(std::span(request));
+  wire::OpenRequest opening;
+  wire::Reader reader(bytes);
+  *sentence = "its worker's answer cannot be read";
+  if (opening.Decode(reader) != wire::WireResult::kOk) return false;
+  PlacedSession placed;
+  if (device) {
+    placed.devices = {*device};
+  } else {
+    placed.bytes = bytes_there;
+  }
+  OpeningRefusal refusal;
+  session_ = table_.StartSession(opening, peer, true, &placed, &refusal);
+  *sentence = refusal.sentence;
+  if (session_ == nullptr) return false;
+  Pair packets;
+  *sentence = "longwired has no sockets left";
+  if (!MakePair(SOCK_SEQPACKET, &packets)) return false;
+  packets_ = std::move(packets.ours);
+  const int given[] = {packets.theirs.get(), stream.get()};
+  wire::Descriptor control = session_->ControlSocket();
+  *sentence = "its new worker takes no messages";
+  bool told = wire::SendMessage(control.get(), message::Pack(moving::MoveIn{}), given);
+  stream = {};
+  if (!told) return false;
+  std::atomic<bool> cancelled{false};
+  wire::OpenReply reply;
+  if (!session_->Introduce(bytes, cancelled, &reply, sentence)) return false;
+  *sentence = reply.sentence;
+  return reply.code == 0;
+}
+
+bool SessionTable::Successor::IsRebuilt(std::string* sentence) {
+  std::string there;
+  if (HearWorker(packets_.get(), kCopyPatience, &there) == 0) return true;
+  *sentence = "it cannot be rebuilt on that device: " + there;
+  return false;
+}
+
+bool SessionTable::Successor::Go() {
+  kept_ = true;
+  return wire::SendMessage(packets_.get(), message::Pack(moving::MoveGo{}));
+}
+
+}  // namespace longwire::daemon
