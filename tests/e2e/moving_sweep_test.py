@@ -144,8 +144,9 @@ class MovingSweepTest(unittest.TestCase):
                     wrong.append(f"{name}: a reason that {REFUSED.name} has not: {reason}")
             if moved:
                 moved_at_all.append(name)
-            print(f"{name}.{variant}: moved {moved} times, {len(why)} times not "
-                  f"({'; '.join(sorted(set(map(short, why))))}){' WRONG' * bool(sentence)}", file=sys.stderr, flush=True)
+            said = "; ".join(sorted(set(map(short, why)))) + " WRONG" * bool(sentence)
+            print(f"{name}.{variant}: moved {moved} times, {len(why)} times not ({said})",
+                  file=sys.stderr, flush=True)
             server.wait_for(lambda: not self.longwire.status()["sessions"], 20, "the session's end")
         self.assertEqual([], wrong, self.longwire.log_tail())
         server.wait_for(self.longwire.is_unused, 20, "the memory of all workers")
