@@ -45,6 +45,9 @@ class Engine {
 inline constexpr char kEngineSymbol[] = "longwire_policy_engine";
 using MakeEngine = Engine* (*)(const char* version);
 
+// That of one file; null with a sentence. It stays loaded.
+Engine* OpenEngine(const std::string& file, std::string* sentence);
+
 // Loads the engine, once for the process; null with a sentence. `file`: by default the one that is
 // installed with the running program, ../lib/longwire/liblongwire-policy.so from its folder.
 Engine* LoadEngine(std::string* sentence, const std::string& file = "");

@@ -24,7 +24,9 @@ std::string EngineFile(std::string* sentence) {
   return "";
 }
 
-Engine* Load(const std::string& file, std::string* sentence) {
+}  // namespace
+
+Engine* OpenEngine(const std::string& file, std::string* sentence) {
   void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     const char* reason = dlerror();
@@ -42,8 +44,6 @@ Engine* Load(const std::string& file, std::string* sentence) {
   return engine;
 }
 
-}  // namespace
-
 // The engine lives as long as the process: compiled hooks are in it.
 Engine* LoadEngine(std::string* sentence, const std::string& file) {
   static base::Mutex mutex(base::ranks::kPolicyEngine);
@@ -51,7 +51,7 @@ Engine* LoadEngine(std::string* sentence, const std::string& file) {
   base::MutexLock lock(mutex);
   if (engine != nullptr) return engine;
   const std::string path = file.empty() ? EngineFile(sentence) : file;
-  if (!path.empty()) engine = Load(path, sentence);
+  if (!path.empty()) engine = OpenEngine(path, sentence);
   return engine;
 }
 

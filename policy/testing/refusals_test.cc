@@ -112,6 +112,14 @@ TEST(EngineTest, AChangedPolicyIsRefusedWithItsPlaceOrKeepsWithinItsContext) {
   EXPECT_GT(accepted, 100);
 }
 
+TEST(EngineTest, WithoutItThePackageIsNamed) {
+  std::string sentence;
+  EXPECT_EQ(nullptr, OpenEngine("/nowhere/liblongwire-policy.so", &sentence));
+  EXPECT_NE(std::string::npos, sentence.find("install the package longwire-policy")) << sentence;
+  EXPECT_EQ(nullptr, OpenEngine("libm.so.6", &sentence)) << "a library, but no engine";
+  EXPECT_NE(std::string::npos, sentence.find("is not of version")) << sentence;
+}
+
 TEST(ObjectTest, AnyPrefixOfAnObjectIsRefusedWithASentence) {
   const auto object = ObjectNamed("favourite");
   ASSERT_FALSE(object.empty());
