@@ -91,11 +91,13 @@ SessionTable::SessionTable(const config::LiveConfig& live)
     : live_(live),
       next_id_(FirstId()),
       awake_cores_(live.Get()->scheduler().awake_cores()),
-      images_(ImageStoreOptionsOf(*live.Get()),
-              [this](uint64_t session, const std::string& tenant, const links::Token& token) {
-                const auto other = linked_sessions_.Said(session, tenant, token);
-                if (other) scheduling_->Join(*other, session);
-              }),
+      images_(
+          ImageStoreOptionsOf(*live.Get()),
+          [this](uint64_t session, const std::string& tenant, const links::Token& token) {
+            const auto other = linked_sessions_.Said(session, tenant, token);
+            if (other) scheduling_->Join(*other, session);
+          },
+          [this](uint64_t session, const bridges::Ask& ask) { AskAboutBridges(session, ask); }),
       entrance_(live) {
   WardenClient::Events events;
   events.worker_died = [this](const warden::WorkerDied& died) { OnWorkerDied(died); };
@@ -182,7 +184,8 @@ std::shared_ptr<ServerSession> SessionTable::StartSession(const wire::OpenReques
                            DescriptorsOf(request, peer),
                            placed == nullptr ? "" : placed->number,
                            placed == nullptr ? 0 : placed->bytes,
-                           told.time_limit};
+                           told.time_limit,
+                           told.program_id};
   auto session = std::make_shared<ServerSession>(id, std::move(client), std::move(worker));
   std::vector<scheduler::DeviceId> devices;
   for (const warden::KeeperProcess& keeper : session->worker().keepers) {
