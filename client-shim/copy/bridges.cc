@@ -79,18 +79,29 @@ std::string Connect(ClientSession& from, ClientSession& to) {
   return std::string(connected.reply.sentence);
 }
 
+std::string BetweenText(const ClientSession& from, const ClientSession& to) {
+  return "copies between " + from.name() + " and " + to.name();
+}
+
 // In the one direction, or in the other: a firewall may let one of them pass.
 Bridge Build(ClientSession& from, ClientSession& to) {
   Bridge bridge{Bridge::State::kThere, &from, &to, {}};
+  if (from.opened().bridge_lanes == 0 || to.opened().bridge_lanes == 0) {
+    bridge.state = Bridge::State::kMissing;
+    bridge.why = BetweenText(from, to) + " pass through this host: " +
+                 (from.opened().bridge_lanes == 0 ? from : to).name() +
+                 " builds no bridges; upgrade longwired there";
+    return bridge;
+  }
   const std::string why = Connect(from, to);
   if (why.empty()) return bridge;
   const std::string why_back = Connect(to, from);
   std::swap(bridge.connects, bridge.other);
   if (why_back.empty()) return bridge;
   bridge.state = Bridge::State::kMissing;
-  bridge.why = "copies between " + from.name() + " and " + to.name() +
-               " pass through this host: " + from.name() + " cannot connect to " + to.name() +
-               " (" + why + "), nor the other way round (" + why_back + ")";
+  bridge.why = BetweenText(from, to) + " pass through this host: " + from.name() +
+               " cannot connect to " + to.name() + " (" + why + "), nor the other way round (" +
+               why_back + ")";
   if (ProcessOptions().log) Say("%s", bridge.why.c_str());
   return bridge;
 }
@@ -119,7 +130,8 @@ uint32_t BridgeNumber(const ClientSession& of, const ClientSession& to) {
 }
 
 bool HasBridge(ClientSession& from, ClientSession& to) {
-  if (from.opened().bridge_lanes == 0 || to.opened().bridge_lanes == 0) return false;
+  const int servers = static_cast<int>(Sessions().size());
+  if (BridgeLanesFor(servers, ProcessOptions().lanes) == 0) return false;  // as was asked for
   Bridge bridge = Find(from, to);
   if (bridge.state == Bridge::State::kUnknown) {
     bridge = Build(from, to);

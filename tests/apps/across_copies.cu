@@ -194,6 +194,7 @@ static int Far(int copies, size_t bytes) {
     if (code == cudaSuccess) {
       code = cudaMemcpyPeer(to.bytes, to.device, from.bytes, from.device, bytes);
     }
+    if (code == cudaSuccess) code = cudaDeviceSynchronize();
     if (code != cudaSuccess) {
       printf("copy %d gave %d\n", i, code);
       for (const Side& side : sides) {
