@@ -14,8 +14,8 @@ import server
 import tenants
 
 FIELDS = ["session", "identity", "tenant", "program", "program_id", "host", "pid", "devices",
-          "opened", "ended", "gpu_seconds", "memory_byte_hours", "memory_estimated", "bytes_up", "bytes_down", "calls",
-          "code", "reason"]
+          "opened", "ended", "gpu_seconds", "memory_byte_hours", "memory_estimated",
+          "bytes_up", "bytes_down", "calls", "code", "reason"]
 
 
 class UsageServer(tenants.TenantServer):

@@ -56,11 +56,6 @@ void AddIdentities(const Scrape& scrape, Families* families) {
     opened.Add(labels, one.opened());
     refused.Add(labels, one.refused());
     time.Add(labels, one.session_seconds());
-    if (!session.program_id().empty()) {
-      labels.push_back({"program_id", session.program_id()});
-      program.Add(labels, 1);
-      labels.pop_back();
-    }
     labels.push_back({"direction", "up"});
     bytes.Add(labels, one.bytes_up());
     labels.back().value = "down";
@@ -86,6 +81,11 @@ void AddSessions(const Scrape& scrape, Families* families) {
     Labels labels = {{"session", std::to_string(session.id())}, {"tenant", session.tenant()}};
     saved.Add(labels, session.bytes_saved());
     host.Add(labels, session.host_memory());
+    if (!session.program_id().empty()) {
+      labels.push_back({"program_id", session.program_id()});
+      program.Add(labels, 1);
+      labels.pop_back();
+    }
     labels.push_back({"direction", "up"});
     bytes.Add(labels, session.bytes_up());
     labels.back().value = "down";
