@@ -93,7 +93,7 @@ class SeveralHostsTest(unittest.TestCase):
 
     def test_its_sessions_have_one_id(self):
         addresses = f"{self.one.address},{self.other.address}"
-        process = self.one.start("across_copies.static", "far", 1 << 20, 1 << 20,
+        process = self.one.start("across_copies.static", "far", "1000000", "1048576",
                                  server=addresses, LONGWIRE_ACROSS=1)
         try:
             sessions = {each.address: each.status()["sessions"]
