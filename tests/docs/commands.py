@@ -90,6 +90,8 @@ TESTED = {
     ("docs/identity.md", r"longwire admin migrate SESSION DEVICE"): ("e2e/moving_test.py",
                                                                     '"migrate"'),
     ("docs/several-hosts.md", r"longwire run --across"): ("e2e/several_hosts_test.py", "ACROSS"),
+    ("docs/several-hosts.md", r"longwire status --programs"): ("e2e/several_hosts_test.py",
+                                                               '"--programs"'),
     ("docs/identity.md", r"longwire admin evict TENANT"): ("hostile/removal_test.py",
                                                           'self.admin("evict", name)'),
     ("docs/identity.md", r"longwire admin drain"): ("hostile/removal_test.py",
