@@ -16,6 +16,7 @@ inline constexpr LockRank kServerConnection{130, "link::ServerConnection::mutex_
 inline constexpr LockRank kLinkLane{140, "link::Lane::mutex_"};
 
 // longwired.
+inline constexpr LockRank kAskedBridges{195, "daemon::SessionTable::bridges_mutex_"};
 inline constexpr LockRank kAcceptLoop{200, "daemon::AcceptLoop::mutex_"};
 inline constexpr LockRank kLocalSocket{210, "daemon::LocalSocket::mutex_"};
 inline constexpr LockRank kRemovals{215, "daemon::Removals::mutex_"};
@@ -23,6 +24,7 @@ inline constexpr LockRank kWithdrawing{217, "daemon::Admin::withdrawing_"};
 inline constexpr LockRank kPolicies{218, "daemon::Policies::mutex_"};
 inline constexpr LockRank kSessionTable{220, "daemon::SessionTable::mutex_"};
 inline constexpr LockRank kServerSession{230, "daemon::ServerSession::mutex_"};
+inline constexpr LockRank kBridgeRights{235, "daemon::BridgeRights::mutex_"};
 inline constexpr LockRank kDaemonLane{240, "daemon::Lane::mutex_"};
 inline constexpr LockRank kScheduling{250, "daemon::Scheduling::mutex_"};
 inline constexpr LockRank kAwakeCores{255, "daemon::AwakeCores::mutex_"};
@@ -125,6 +127,7 @@ inline constexpr LockRank kHostWrites{1650, "shim::HostWrites::mutex"};
 inline constexpr LockRank kContextStorage{1660, "shim::ContextStorage::mutex"};
 inline constexpr LockRank kRefusedTables{1670, "shim::ReportRefusal::mutex"};
 inline constexpr LockRank kErrorLog{1680, "shim::ErrorLog::mutex"};
+inline constexpr LockRank kBridges{1690, "shim::Bridges::mutex"};
 inline constexpr LockRank kPinnedSegment{1700, "shim::PinnedSegment::mutex"};
 inline constexpr LockRank kSlots{1710, "shim::Slots::mutex_"};
 inline constexpr LockRank kLaneJobs{1720, "shim::Lanes::jobs_mutex_"};
@@ -176,6 +179,7 @@ inline constexpr LockRank kWorkerTransfers{2400, "worker::Transfers::mutex_"};
 inline constexpr LockRank kHostSegment{2410, "worker::HostSegment::mutex_"};
 inline constexpr LockRank kStaging{2420, "worker::Staging::mutex_"};
 inline constexpr LockRank kWorkerLanes{2430, "worker::Lanes::mutex_"};
+inline constexpr LockRank kBridgeDesk{2490, "worker::BridgeDesk::mutex_"};
 inline constexpr LockRank kImageCache{2500, "worker::ImageCache::mutex_"};
 inline constexpr LockRank kTimelines{2600, "worker::Timelines::mutex_"};
 inline constexpr LockRank kSpans{2605, "worker::Spans::mutex_"};

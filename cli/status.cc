@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "cli/operator/operator.h"
+#include "cli/operator/programs.h"
 #include "cli/pool/pool.h"
 #include "cli/status_json.h"
 #include "cli/text.h"
@@ -208,6 +209,10 @@ void PrintText(const std::string& server, const transport::InspectReply& reply) 
     std::printf("  client %s pid %u, %s%s\n", Printable(session.client_host()).c_str(),
                 session.client_pid(), Printable(session.peer()).c_str(),
                 session.local() ? ", local socket" : "");
+    if (!session.program_id().empty()) {
+      std::printf("  program %s, which has sessions at other servers, too\n",
+                  Printable(session.program_id()).c_str());
+    }
     std::printf("  worker %d%s, keeper %s, %s leased, %s not leased, for %s\n",
                 session.worker_pid(), session.warm() ? " (was warm)" : "", PidList(session).c_str(),
                 BytesText(session.leased()).c_str(), BytesText(ChargedTo(session)).c_str(),
@@ -224,11 +229,12 @@ void PrintText(const std::string& server, const transport::InspectReply& reply) 
   }
 }
 
-int Status(bool json, bool pool) {
+int Status(bool json, bool pool, bool programs) {
   ServerOptions options;
   FindServer(&options);
   transport::PrepareProcess();
   std::string sentence;
+  if (programs) return ProgramsStatus(options, json);
   Operator server(options, Operator::Prefers::kNetwork);
   if (pool) return PoolStatus(server, json);
   transport::InspectReply reply;
@@ -248,9 +254,16 @@ int Status(bool json, bool pool) {
 
 void AddStatus(CommandLine& line) {
   auto json = std::make_shared<bool>(), pool = std::make_shared<bool>();
+  auto programs = std::make_shared<bool>();
   CLI::App& command = line.Add(nullptr, "status", "a server's devices, memory and sessions",
-                               [=] { return Status(*json, *pool); });
-  command.add_flag("--pool", *pool, "all hosts of the pool that the server is in, and who waits");
+                               [=] { return Status(*json, *pool, *programs); });
+  auto* of_pool = command.add_flag("--pool", *pool,
+                                   "all hosts of the pool that the server is in, and who waits");
+  command
+      .add_flag("--programs", *programs,
+                "of all servers in the list: programs that have devices of several, each with "
+                "its sessions")
+      ->excludes(of_pool);
   command.add_flag("--json", *json, "the same for programs");
   AddConnection(command, Reach::kNetworkAndLocal);
   command.footer(

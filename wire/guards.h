@@ -20,9 +20,11 @@ inline constexpr std::string_view kGuards[] = {
     "arrivals",     // bytes that come twice or unasked: client-shim/session/transfers.cc
     "authority",    // secrets for other authorities: link/certificates/signer_client.cc
     "awake_cores",  // more spinning than the host's owner allows: daemon/sharing/awake_cores.cc
-    "between",   // work between a copy and the free behind it: client-shim/session/deferred_call.cc
-    "bounds",    // a frame larger than a batch: link/transport/relay_end.cc
-    "captured",  // work past the gates, as if it were captured: worker/issue/issuer.cc
+    "between",  // work between a copy and the free behind it: client-shim/session/deferred_call.cc
+    "bounds",   // a frame larger than a batch: link/transport/relay_end.cc
+    "bridge_expiry",   // a ticket that is too old: server/daemon/bridges/rights.cc
+    "bridge_session",  // a ticket of another session: server/daemon/bridges/rights.cc
+    "captured",        // work past the gates, as if it were captured: worker/issue/issuer.cc
     "certificate",     // clients without a valid certificate: daemon/settings/server_credentials.cc
     "charges",         // memory that the driver allocates: server/keeper/charges.cc
     "compile_tenant",  // kernels compiled for another tenant: server/warden/compile_cache.cc

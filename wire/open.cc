@@ -1,5 +1,7 @@
 #include "wire/open.h"
 
+#include <algorithm>
+
 namespace longwire::wire {
 namespace {
 
@@ -32,7 +34,15 @@ WireResult DecodeWindow(Reader& reader, Window* window) {
   return window->base + window->bytes < window->base ? WireResult::kFatal : WireResult::kOk;
 }
 
+// More than four gained nothing for uploads on 16 processors.
+constexpr uint32_t kLanesOfBridge = 4;
+
 }  // namespace
+
+uint32_t BridgeLanes(uint32_t others, uint32_t own) {
+  if (others == 0 || own == 0 || own + others > kMaxLanes) return 0;
+  return std::min((kMaxLanes - own) / others, kLanesOfBridge);
+}
 
 void OpenRequest::Encode(Writer& writer) const {
   writer.U32(kRequestMagic);
@@ -144,6 +154,7 @@ void OpenReply::Encode(Writer& writer) const {
   EncodeStrings(writer, missing_calls);
   if (protocol <= kLastWithoutRange) return;
   writer.U64(wait);
+  if (bridge_lanes != 0) writer.U32(bridge_lanes);  // clients that ask for none know none
   EncodeRange(writer, versions);
 }
 
@@ -179,8 +190,11 @@ WireResult OpenReply::Decode(Reader& reader) {
     LW_TRY(reader.U32(&process.pid));
   }
   LW_TRY(DecodeStrings(reader, &missing_calls, kMaxAttributes));
-  if (protocol > kLastWithoutRange && HasFieldBeforeRange(reader, sizeof(wait))) {
-    LW_TRY(reader.U64(&wait));
+  const bool has_range = protocol > kLastWithoutRange;
+  if (has_range && HasFieldBeforeRange(reader, sizeof(wait))) LW_TRY(reader.U64(&wait));
+  if (has_range && HasFieldBeforeRange(reader, sizeof(bridge_lanes))) {
+    LW_TRY(reader.U32(&bridge_lanes));
+    if (bridge_lanes > lanes) return WireResult::kFatal;
   }
   SkipRest(reader);
   return WireResult::kOk;

@@ -23,6 +23,15 @@ struct Window {
 // program, and the worker numbers its objects from kFirstHandle + number * kHandlesOfSpace on, so
 // that no number stands for objects of two servers. Without it, from kFirstHandle on.
 inline constexpr const char* kHandleSpace = "LONGWIRE_HANDLE_SPACE=";
+
+// Another one, with two numbers behind it: how many other servers the program has, and how many
+// lanes for each of them. Copies between the two servers go over these, a bridge: the last ones of
+// the session's lanes, bridge after bridge. Of a program with one server there are none.
+inline constexpr const char* kBridges = "LONGWIRE_BRIDGES=";
+
+// How many lanes each of `others` bridges gets beside the client's own.
+uint32_t BridgeLanes(uint32_t others, uint32_t own);
+
 inline constexpr uint64_t kFirstHandle = uint64_t{1} << 63;  // the client's own stay below
 inline constexpr uint64_t kHandlesOfSpace = uint64_t{1} << 52;
 
@@ -104,6 +113,7 @@ struct OpenReply {
   // Of a refusal for want of room: seconds from its first request on in which a program that said
   // kWaitsByDefault may ask again. 0: it may not; older servers send none.
   uint64_t wait = 0;
+  uint32_t bridge_lanes = 0;  // of `lanes`, the last ones; 0: it builds no bridges
 
   void Encode(Writer& writer) const;
   // The reply is all that the reader has left. If it is in a version that this process does not

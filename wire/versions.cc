@@ -13,7 +13,6 @@ namespace {
 
 // "LWV" and a byte that no text has: the strings at the end of other openings cannot look like it.
 constexpr uint32_t kRangeMark = 0xff56574c;
-constexpr size_t kRangeBytes = 3 * sizeof(uint32_t);
 constexpr size_t kHeadBytes = 2 * sizeof(uint32_t);  // a magic number, then the version
 
 #if LONGWIRE_GUARD_SWITCHES

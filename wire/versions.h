@@ -78,6 +78,7 @@ WireResult DecodeMagic(Reader& reader, uint32_t expected);
 std::span<const std::byte> Rest(const Reader& reader);
 void SkipRest(Reader& reader);
 void EncodeRange(Writer& writer, VersionRange versions);
+inline constexpr size_t kRangeBytes = 3 * sizeof(uint32_t);
 bool HasRange(std::span<const std::byte> opening);
 // Whether a field of that size is left before the range, which is there: older sides send none.
 bool HasFieldBeforeRange(const Reader& reader, size_t bytes);

@@ -131,7 +131,8 @@ int Server(const Wish& wish) {
   std::vector<std::string> names = Split(wish.name);
   PemFiles files;
   auto issue = [&](const Issued& authority, Validity validity, std::string* sentence) {
-    return certificates::IssueServer(authority, names, validity, sentence);
+    // Servers of a program show it to each other, too (docs/several-hosts.md).
+    return certificates::IssuePeer(authority, names, validity, sentence);
   };
   int status = Sign(wish, names.front(), issue, &files);
   if (status != 0 || wish.json) return status;

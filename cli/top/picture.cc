@@ -53,6 +53,7 @@ SessionRow RowOf(const transport::Session& session, const Earlier& earlier) {
   SessionRow row;
   row.id = session.id();
   row.program = session.program();
+  row.program_id = session.program_id();
   row.host = session.client_host();
   row.identity = session.identity();
   row.tenant = session.tenant();
@@ -218,8 +219,8 @@ void Sort(Column column, bool reversed, std::vector<SessionRow>* sessions) {
 void Filter(const std::string& text, std::vector<SessionRow>* sessions) {
   const std::string wanted = Lower(text);
   std::erase_if(*sessions, [&](const SessionRow& row) {
-    for (const std::string& name :
-         {std::to_string(row.id), row.program, row.host, row.identity, row.tenant}) {
+    for (const std::string& name : {std::to_string(row.id), row.program, row.program_id, row.host,
+                                    row.identity, row.tenant}) {
       if (Lower(name).find(wanted) != std::string::npos) return false;
     }
     return true;

@@ -41,6 +41,7 @@ enum class Gate { kOpen, kClosed, kStopped };  // stopped: its worker does not a
 struct SessionRow {
   uint64_t id = 0;
   std::string program, host, identity, tenant;
+  std::string program_id;  // of a program with sessions at several servers; else empty
   std::vector<int32_t> devices;
   uint64_t memory = 0;
   Gate gate = Gate::kOpen;  // the worst of its devices'

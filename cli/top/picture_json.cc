@@ -71,6 +71,7 @@ std::string Json(const TenantRow& row) {
 std::string Json(const SessionRow& row) {
   auto number = [](int32_t device) { return std::to_string(device); };
   return "{\"session\":" + std::to_string(row.id) + ",\"program\":" + JsonString(row.program) +
+         (row.program_id.empty() ? "" : ",\"program_id\":" + JsonString(row.program_id)) +
          ",\"host\":" + JsonString(row.host) + ",\"identity\":" + JsonString(row.identity) +
          ",\"tenant\":" + JsonString(row.tenant) + ",\"devices\":" + List(row.devices, number) +
          ",\"gpu_seconds_per_second\":" + Number(row.gpu) +

@@ -156,10 +156,11 @@ std::vector<std::string> SessionLines(const Picture& picture, int width, Column 
   columns[static_cast<size_t>(sorted)].title += reversed ? "^" : "v";
   Table table(std::move(columns));
   for (const SessionRow& row : picture.sessions) {
-    table.Add({std::to_string(row.id), FileName(row.program), row.identity, row.tenant, row.host,
-               DevicesText(row), Percent(row.gpu), Bytes(row.memory), BytesPerSecond(row.up),
-               BytesPerSecond(row.down), PerSecond(row.round_trips), Time(row.queue),
-               Time(row.start), GateText(row)});
+    const std::string id = row.program_id.empty() ? "" : " " + row.program_id;
+    table.Add({std::to_string(row.id), FileName(row.program) + id, row.identity, row.tenant,
+               row.host, DevicesText(row), Percent(row.gpu), Bytes(row.memory),
+               BytesPerSecond(row.up), BytesPerSecond(row.down), PerSecond(row.round_trips),
+               Time(row.queue), Time(row.start), GateText(row)});
   }
   return table.Lines(width);
 }

@@ -111,6 +111,9 @@ std::string ProblemOfSizes(const wire::OpenReply& reply, const Asked& asked) {
     return "its largest chunk has " + std::to_string(reply.largest_chunk) + " bytes";
   }
   if (reply.lanes > asked.lanes) return "it has more lanes than were asked for";
+  if (reply.bridge_lanes > asked.bridge_lanes || reply.bridge_lanes > reply.lanes) {
+    return "it has more lanes for bridges than were asked for";
+  }
   bool good = asked.shares_memory && IsSize(reply.segment_bytes, base::kDeviceGranularityBytes);
   if (reply.segment_bytes != 0 && !good) {
     return "its segment for pinned memory has " + std::to_string(reply.segment_bytes) + " bytes";

@@ -15,6 +15,7 @@ struct Asked {
   std::span<const wire::Window> windows;
   uint32_t lanes = 0;
   bool shares_memory = false;
+  uint32_t bridge_lanes = 0;  // of the lanes
 };
 
 // Why a session must not be opened with this answer; empty if it can be.

@@ -14,6 +14,7 @@
 #include "client-shim/connect/connection.h"
 #include "client-shim/connect/link_place.h"
 #include "client-shim/connect/takeover.h"
+#include "client-shim/copy/bridges.h"
 #include "longwire/call_ids.h"
 #include "wire/driver_variables.h"
 #include "wire/lost_descriptors.h"
@@ -62,11 +63,9 @@ wire::OpenRequest MakeRequest(const Options& options, const std::vector<wire::Wi
   }
   // For the daemon only: the worker has its devices before it reads this.
   const std::pair<const char*, const std::string&> told[] = {
-      {"LONGWIRE_DEVICES=", options.devices},
-      {"LONGWIRE_MEMORY=", options.memory},
-      {"LONGWIRE_LABELS=", options.labels},
-      {"LONGWIRE_TIME_LIMIT=", options.time_limit},
-      {"LONGWIRE_REQUEST=", options.request}};
+      {"LONGWIRE_DEVICES=", options.devices},       {"LONGWIRE_MEMORY=", options.memory},
+      {"LONGWIRE_LABELS=", options.labels},         {"LONGWIRE_TIME_LIMIT=", options.time_limit},
+      {"LONGWIRE_PROGRAM_ID=", options.program_id}, {"LONGWIRE_REQUEST=", options.request}};
   for (const auto& [name, value] : told) {
     if (!value.empty()) request.environment.push_back(name + value);
   }
@@ -80,6 +79,12 @@ wire::OpenRequest MakeRequest(const Options& options, const std::vector<wire::Wi
   }
   request.windows = windows;
   request.lanes = options.lanes;
+  if (const uint32_t each = BridgeLanesFor(options.server_count, options.lanes); each != 0) {
+    const int others = options.server_count - 1;
+    request.environment.push_back(wire::kBridges + std::to_string(others) + "," +
+                                  std::to_string(each));
+    request.lanes += each * static_cast<uint32_t>(others);
+  }
   request.lane_copy_bytes = options.lane_copy_bytes;
   request.lane_chunk_bytes = options.lane_chunk_bytes;
   request.shares_memory = IsLocal(options) && !wire::IsSwitchedOff("shared-pinned");
@@ -90,8 +95,8 @@ bool IsRing(const wire::RingMemory* ring) {
   return ring != nullptr && ring->bytes() >= kLeastRing && ring->bytes() <= kLargestRing;
 }
 
-bool TakeReply(const wire::OpenRequest& request, wire::Message& message, SessionParts* parts,
-               std::string* sentence) {
+bool TakeReply(const Options& options, const wire::OpenRequest& request, wire::Message& message,
+               SessionParts* parts, std::string* sentence) {
   wire::Reader reader(message.bytes);
   if (parts->reply.Decode(reader) != wire::WireResult::kOk) {
     *sentence = "the answer of the server cannot be read; is it a longwired of this version?";
@@ -104,7 +109,8 @@ bool TakeReply(const wire::OpenRequest& request, wire::Message& message, Session
     reply.sentence = std::move(problem);
   }
   if (reply.code != 0) return true;
-  problem = ProblemOfReply(reply, {request.windows, request.lanes, request.shares_memory});
+  problem = ProblemOfReply(reply, {request.windows, request.lanes, request.shares_memory,
+                                   request.lanes - options.lanes});
   if (!problem.empty()) {
     *sentence = "the server's answer is not accepted: " + problem;
     return false;
@@ -192,7 +198,7 @@ Outcome Ask(const Options& options, const wire::OpenRequest& request, Clock::tim
                              : "no answer within " + std::to_string(time.count()) + " seconds");
     return closed ? Outcome::kClosed : Outcome::kFailed;
   }
-  if (!TakeReply(request, *message, parts, sentence)) return Outcome::kFailed;
+  if (!TakeReply(options, request, *message, parts, sentence)) return Outcome::kFailed;
   if (takeover != nullptr && parts->reply.code == 0) {
     parts->renewal = RenewalBy(std::move(takeover), *parts);
   }

@@ -16,8 +16,10 @@ struct Options {
   // LONGWIRE_ACROSS: the program gets devices of every server in the list, not of the first that
   // answers (several_servers.h).
   bool across = false;
-  int server_number = 0;  // of the server being asked, among these
-  std::string server;     // LONGWIRE_SERVER: "host:port", "unix:path", a comma list; empty: none
+  int server_number = 0;   // of the server being asked, among these
+  int server_count = 1;    // of these
+  std::string program_id;  // the same at all of these; empty: there is one
+  std::string server;      // LONGWIRE_SERVER: "host:port", "unix:path", a comma list; empty: none
   wire::IdentityFiles identity;   // LONGWIRE_CERT, LONGWIRE_KEY, LONGWIRE_CA or the usual files
   std::string link;               // LONGWIRE_LINK: the link's binary; empty: beside this library
   std::string runtime_directory;  // LONGWIRE_RUNTIME_DIR; empty: by XDG_RUNTIME_DIR or /tmp

@@ -20,6 +20,7 @@
 #include "client-shim/context/current_context.h"
 #include "client-shim/context/properties.h"
 #include "client-shim/context/windows.h"
+#include "client-shim/copy/bridges.h"
 #include "client-shim/entry/entry.h"
 #include "client-shim/memory/device_memory.h"
 #include "client-shim/session/lanes.h"
@@ -91,6 +92,7 @@ void SayCounts(ClientSession& session) {
 
 void PrintSummary() {
   for (ClientSession* session : Sessions()) SayCounts(*session);
+  for (const std::string& sentence : MissingBridges()) Say("%s", sentence.c_str());
   for (uint16_t call = 0; call < wire::kCallNumbers; ++call) {
     uint32_t count = Entry::succeeded[call].load();
     if (count != 0) Say("%u good calls of %s", count, CallName(static_cast<CallId>(call)));
@@ -160,7 +162,8 @@ ClientSession* MakeSession(SessionParts parts) {
   if (parts.segment.valid() && !AdoptSegment(std::move(parts.segment), parts.reply.segment_bytes)) {
     Say("the server's segment for pinned memory cannot be used; copies take other paths");
   }
-  const std::vector<LaneRings> lanes = std::move(parts.lanes);
+  std::vector<LaneRings> lanes = std::move(parts.lanes);
+  lanes.resize(lanes.size() - parts.reply.bridge_lanes);  // those are the servers' own
   auto* session = new ClientSession(std::move(parts));
   session->SetLanes(new Lanes(*session, lanes));
   session->CallAtEnd(&FailWithServer);

@@ -1,12 +1,29 @@
 #include "client-shim/connect/several_servers.h"
 
+#include <sys/random.h>
+
 #include <algorithm>
+#include <array>
 #include <sstream>
 
 #include "wire/client_settings.h"
 #include "wire/limits.h"
 
 namespace longwire::shim {
+namespace {
+
+// By which people find a program's sessions at several servers. Without random bytes it has none.
+std::string NewProgramId() {
+  std::array<unsigned char, 8> bytes{};
+  if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) return "";
+  std::string text;
+  for (unsigned char byte : bytes) {
+    for (int digit : {byte >> 4, byte & 15}) text += "0123456789abcdef"[digit];
+  }
+  return text;
+}
+
+}  // namespace
 
 std::vector<Options> ServersOf(const Options& options, std::string* sentence) {
   if (!options.across) return {options};
@@ -29,6 +46,11 @@ std::vector<Options> ServersOf(const Options& options, std::string* sentence) {
     *sentence = "a program has devices of at most " + std::to_string(wire::kMaxServers) +
                 " servers, and LONGWIRE_SERVER names " + std::to_string(servers.size());
     return {};
+  }
+  const std::string id = servers.size() > 1 ? NewProgramId() : "";
+  for (Options& one : servers) {
+    one.server_count = static_cast<int>(servers.size());
+    one.program_id = id;
   }
   return servers;
 }

@@ -82,21 +82,6 @@ CUresult Resolve(CopySide* side, const Extent& extent) {
   return is_device ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
-calls::Place WirePlace(const CopySide& side, const Extent& extent) {
-  calls::Place place;
-  place.address = side.kind == CopySide::Kind::kArray ? 0 : side.address;
-  place.array = reinterpret_cast<uint64_t>(side.array);
-  place.x_bytes = side.x_bytes;
-  place.y = side.y;
-  place.z = side.z;
-  place.pitch = side.pitch;
-  place.height = side.height;
-  place.width_bytes = extent.width;
-  place.rows = extent.rows;
-  place.slices = extent.slices;
-  return place;
-}
-
 // The bytes of the program's memory that a side covers. The side must have been resolved.
 struct HostBytes {
   uint64_t address = 0;
@@ -382,6 +367,21 @@ CUresult ResolveSides(const Extent& extent, CopySide* destination, CopySide* sou
 }
 
 }  // namespace
+
+calls::Place WirePlace(const CopySide& side, const Extent& extent) {
+  calls::Place place;
+  place.address = side.kind == CopySide::Kind::kArray ? 0 : side.address;
+  place.array = reinterpret_cast<uint64_t>(side.array);
+  place.x_bytes = side.x_bytes;
+  place.y = side.y;
+  place.z = side.z;
+  place.pitch = side.pitch;
+  place.height = side.height;
+  place.width_bytes = extent.width;
+  place.rows = extent.rows;
+  place.slices = extent.slices;
+  return place;
+}
 
 HostPlace HostSide(const CopySide& side, const Extent& extent) {
   HostPlace place;

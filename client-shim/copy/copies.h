@@ -7,6 +7,7 @@
 
 #include "client-shim/copy/copy_sides.h"
 #include "client-shim/stream/stream.h"
+#include "longwire/calls.h"
 
 namespace longwire::shim {
 
@@ -22,6 +23,9 @@ enum class Waits { kAsync, kSync };
 enum class Reads { kInOrder, kNow };
 // Peer copies name the contexts of their sides, and cannot be captured.
 enum class Peers { kNo, kYes };
+
+// A resolved side, as records name it.
+calls::Place WirePlace(const CopySide& side, const Extent& extent);
 
 CUresult Copy(const CopySide& destination, const CopySide& source, const Extent& extent,
               CUstream stream, Waits waits, Peers peers = Peers::kNo,

@@ -1,27 +1,36 @@
 #include "client-shim/copy/copies_across.h"
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <vector>
 
 #include "base/try.h"
 #include "client-shim/context/context.h"
+#include "client-shim/copy/bridges.h"
 #include "client-shim/memory/pointers.h"
 #include "client-shim/mirror/host_memory.h"
 #include "client-shim/session/server_failure.h"
+#include "client-shim/session/uploads.h"
 #include "client-shim/stream/capture.h"
 #include "client-shim/stream/host_writes.h"
 #include "client-shim/stream/program_streams.h"
 #include "client-shim/stream/waits_across.h"
+#include "client-shim/support/function_ref.h"
+#include "longwire/calls.h"
 #include "wire/open.h"
 
 namespace longwire::shim {
 namespace {
 
+using Clock = std::chrono::steady_clock;
 using Kind = CopySide::Kind;
 
 // Bytes that are on their way through this process at a time.
 constexpr uint64_t kAcrossPieceBytes = uint64_t{16} << 20;
+
+// So long after an error of the source's context, which need not be the copy's, bytes may come.
+constexpr std::chrono::seconds kRefusedPatience{3};
 
 // A context of the session; nullptr if none is active.
 Context* AnyContextOf(const ClientSession* session) {
@@ -50,6 +59,12 @@ bool IsOther(const Stream* stream, const CopySide& side) {
   return context != nullptr && context->session != stream->session;
 }
 
+// The bytes of a piece that goes over a bridge.
+struct Way {
+  uint64_t transfer = 0;
+  uint64_t bytes = 0;
+};
+
 // A stream of our own, in which nothing else is.
 class CopyStream {
  public:
@@ -71,7 +86,36 @@ class CopyStream {
     return TakeError(stream_->context);
   }
 
+  // One of them is called for the one side of a copy over the bridge to the other session.
+  CUresult Send(const CopySide& source, const Extent& extent, const Way& way,
+                const ClientSession& to) {
+    return Submit<calls::lwBridgeSend>(source, extent, way, to);
+  }
+  CUresult Receive(const CopySide& destination, const Extent& extent, const Way& way,
+                   const ClientSession& from) {
+    return Submit<calls::lwBridgeReceive>(destination, extent, way, from);
+  }
+  void AskForTheEnd() { WantProgress(stream_, stream_->last.load()); }
+  bool IsDone() const {
+    return stream_ != nullptr &&
+           stream_->finished.load(std::memory_order_acquire) >= stream_->last.load();
+  }
+
  private:
+  template <class Call>
+  CUresult Submit(const CopySide& side, const Extent& extent, const Way& way,
+                  const ClientSession& other) {
+    LONGWIRE_TRY(result_);
+    Where where;
+    LONGWIRE_TRY(OpenWhere(stream_, &where));
+    Call call;
+    call.place = WirePlace(side, extent);
+    call.bytes = way.bytes;
+    call.transfer = way.transfer;
+    call.bridge = BridgeNumber(*stream_->session, other);
+    return ClientSession::Queued(where.session->Submit(where, call));
+  }
+
   Stream* stream_ = nullptr;
   CUresult result_ = CUDA_SUCCESS;
 };
@@ -86,10 +130,13 @@ struct Job {
 
   CUresult Make() const;
   CUresult MakeInPieces() const;
+  CUresult MakeOverBridge() const;
 };
 
 CUresult Job::Make() const {
-  if (to != nullptr && from != nullptr) return MakeInPieces();
+  if (to != nullptr && from != nullptr) {
+    return HasBridge(*from->session, *to->session) ? MakeOverBridge() : MakeInPieces();
+  }
   return CopyStream(to != nullptr ? to : from).Make(destination, source, extent);
 }
 
@@ -100,23 +147,67 @@ CopySide Moved(CopySide side, uint64_t x, uint64_t y, uint64_t z) {
   return side;
 }
 
-CUresult Job::MakeInPieces() const {
-  CopyStream down(from), up(to);
-  const uint64_t width = std::min(extent.width, kAcrossPieceBytes);
-  const uint64_t rows = std::max<uint64_t>(kAcrossPieceBytes / width, 1);
-  std::vector<std::byte> bytes;
+// Calls `make` for each piece of at most `most` bytes, until one is not made.
+CUresult EachPiece(
+    const Extent& extent, uint64_t most,
+    FunctionRef<CUresult(const Extent& piece, uint64_t x, uint64_t y, uint64_t z)> make) {
+  const uint64_t width = std::min(extent.width, most);
+  const uint64_t rows = std::max<uint64_t>(most / width, 1);
   for (uint64_t z = 0; z < extent.slices; ++z) {
     for (uint64_t y = 0; y < extent.rows; y += rows) {
       for (uint64_t x = 0; x < extent.width; x += width) {
         const Extent piece{std::min(width, extent.width - x), std::min(rows, extent.rows - y), 1};
-        bytes.resize(piece.width * piece.rows);
-        const CopySide between = CopySide::Host(bytes.data());
-        LONGWIRE_TRY(down.Make(between, Moved(source, x, y, z), piece));
-        LONGWIRE_TRY(up.Make(Moved(destination, x, y, z), between, piece));
+        LONGWIRE_TRY(make(piece, x, y, z));
       }
     }
   }
   return CUDA_SUCCESS;
+}
+
+CUresult Job::MakeInPieces() const {
+  CopyStream down(from), up(to);
+  std::vector<std::byte> bytes;
+  return EachPiece(extent, kAcrossPieceBytes,
+                   [&](const Extent& piece, uint64_t x, uint64_t y, uint64_t z) {
+                     bytes.resize(piece.width * piece.rows);
+                     const CopySide between = CopySide::Host(bytes.data());
+                     LONGWIRE_TRY(down.Make(between, Moved(source, x, y, z), piece));
+                     return up.Make(Moved(destination, x, y, z), between, piece);
+                   });
+}
+
+// The pieces follow each other without waiting: the receiver's window bounds what is under way.
+CUresult Job::MakeOverBridge() const {
+  CopyStream down(from), up(to);
+  ClientSession &sender = *from->session, &receiver = *to->session;
+  // What was refused at the source's server sends nothing.
+  Clock::time_point refused = Clock::time_point::max();
+  auto failed = [&] {
+    const bool none_comes = down.IsDone() && from->once.load() != 0;
+    refused = none_comes ? std::min(refused, Clock::now()) : Clock::time_point::max();
+    const bool waited = none_comes && Clock::now() - refused > kRefusedPatience;
+    return waited || from->sticky.load() != 0 || to->sticky.load() != 0;
+  };
+  const uint64_t most = LargestPiece(receiver, kAcrossPieceBytes);
+  CUresult result =
+      EachPiece(extent, most, [&](const Extent& piece, uint64_t x, uint64_t y, uint64_t z) {
+        const uint64_t bytes = piece.width * piece.rows;
+        auto fits = [&] { return FitsUploadWindow(receiver, bytes); };
+        if (!AwaitOverBridge(sender, receiver, fits, failed)) return CUDA_ERROR_LAUNCH_FAILED;
+        if (!WaitForUploadWindow(receiver, bytes)) return ClientSession::NotSent();
+        const Way way{ClientSession::NewId(), bytes};
+        LONGWIRE_TRY(up.Receive(Moved(destination, x, y, z), piece, way, sender));
+        return down.Send(Moved(source, x, y, z), piece, way, receiver);
+      });
+  if (result != CUDA_SUCCESS) return result;
+  down.AskForTheEnd();
+  up.AskForTheEnd();
+  if (!AwaitOverBridge(
+          sender, receiver, [&] { return up.IsDone(); }, failed)) {
+    return CUDA_ERROR_LAUNCH_FAILED;
+  }
+  LONGWIRE_TRY(TakeError(to));
+  return TakeError(from);
 }
 
 void CUDA_CB MakeCopy(void* data) {

@@ -21,7 +21,8 @@ std::string EncodeAttach(const Attach& attach) {
   writer.U64(attach.room_bytes);
   writer.U32(attach.lane);
   writer.U32(attach.packing);
-  if (attach.understands_terms != 0) writer.U32(attach.understands_terms);
+  if (attach.understands_terms != 0 || attach.offer) writer.U32(attach.understands_terms);
+  if (attach.offer) writer.Raw(attach.offer->data(), attach.offer->size());
   return Text(writer);
 }
 
@@ -35,7 +36,11 @@ WireResult DecodeAttach(std::span<const std::byte> body, Attach* attach) {
   LW_TRY(reader.U64(&attach->room_bytes));
   LW_TRY(reader.U32(&attach->lane));
   LW_TRY(reader.U32(&attach->packing));
-  return reader.remaining() == 0 ? WireResult::kOk : reader.U32(&attach->understands_terms);
+  if (reader.remaining() == 0) return WireResult::kOk;
+  LW_TRY(reader.U32(&attach->understands_terms));
+  if (reader.remaining() == 0) return WireResult::kOk;
+  attach->offer.emplace();
+  return reader.Raw(attach->offer->data(), attach->offer->size());
 }
 
 std::string EncodeAttached(const Attached& attached) {

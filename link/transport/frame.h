@@ -53,6 +53,9 @@ struct Attach {
   uint32_t lane = 0;               // of the session; 0: its own logs
   uint32_t packing = 0;            // PackingFlags that the client can take and wants
   uint32_t understands_terms = 0;  // 1: kFrameTerms may be sent; older clients have no such field
+  // Of another server, whose session builds a bridge to this one: the token is a ticket, and this
+  // proves which session it was made for (server/daemon/bridges/rights.h). Others have none.
+  std::optional<Token> offer;
 };
 
 // As an attach's resume_position: program and link of the session have ended, and nobody comes back

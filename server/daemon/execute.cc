@@ -119,17 +119,50 @@ class OnConnection {
   const Peer& peer_;
 };
 
+// A server that builds a bridge belongs to no tenant; who it acts for is said by its ticket.
+bool MayBeServer(AcceptLoop& loop, const grpc::ServerContext& context) {
+  return loop.Distrust(CertificatesOf(context)).empty();
+}
+
+void HandleBridge(AcceptLoop& loop, transport::ServerStream& stream, Arrival arrival,
+                  const transport::Attach& attach, uint32_t epoch) {
+  SessionTable& table = loop.table();
+  const Peer& peer = arrival.peer;
+  std::shared_ptr<ServerSession> session = table.FindAlsoMoved(attach.session);
+  const bool is_lane = session != nullptr && attach.lane != 0 && attach.lane < session->lanes();
+  if (!is_lane ||
+      !session->bridge_rights().Take(attach.lane, attach.token, *attach.offer, Clock::now())) {
+    Refuse(stream, peer, "the ticket for a bridge between two servers is not good (any more)");
+    return;
+  }
+  OnConnection on_connection(loop, peer);
+  arrival.shares = {};
+  transport::Closed closed;
+  auto ended = session->lane(attach.lane).Relay(stream, attach, epoch, false, &closed);
+  if (ended == Outcome::kViolation) Log(LogLevel::kWarning, session->subject(), closed.sentence);
+  // The bridge alone ends: its sessions' client learns it from the server that connected.
+  stream.End(true);
+}
+
 void Handle(AcceptLoop& loop, transport::ServerStream& stream, Kind kind, Arrival arrival) {
   SessionTable& table = loop.table();
   const Peer& peer = arrival.peer;
-  if (peer.refused()) {
+  transport::Attach attach;
+  uint32_t epoch = 0;
+  if (peer.refused() && !MayBeServer(loop, stream.context())) {
     Refuse(stream, peer, peer.refusal);
     return;
   }
-  transport::Attach attach;
-  uint32_t epoch = 0;
   if (!AwaitAttach(stream, arrival.deadline, &attach, &epoch)) {
     stream.End(true);
+    return;
+  }
+  if (attach.offer) {
+    HandleBridge(loop, stream, std::move(arrival), attach, epoch);
+    return;
+  }
+  if (peer.refused()) {
+    Refuse(stream, peer, peer.refusal);
     return;
   }
   std::shared_ptr<ServerSession> session = table.FindAlsoMoved(attach.session);

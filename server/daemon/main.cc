@@ -14,6 +14,7 @@
 #include "server/daemon/accept_loop.h"
 #include "server/daemon/access/removals.h"
 #include "server/daemon/admin.h"
+#include "server/daemon/bridges/bridges.h"
 #include "server/daemon/control.h"
 #include "server/daemon/inspect.h"
 #include "server/daemon/journal.h"
@@ -232,11 +233,10 @@ int Serve(config::LiveConfig& live, Reloader& reloader, const sigset_t& signals)
   const config::LiveConfig::Snapshot first = live.Get();
   live.Subscribe(SetLog);
   std::string sentence;
-  if (!PrepareFolderOf(first->warden(), &sentence)) {
-    Log(LogLevel::kError, sentence);
-    return 1;
+  wire::Descriptor lock;
+  if (PrepareFolderOf(first->warden(), &sentence)) {
+    lock = LockWarden(first->warden(), signals, &sentence);
   }
-  wire::Descriptor lock = LockWarden(first->warden(), signals, &sentence);
   if (!lock.valid()) {
     Log(LogLevel::kError, sentence);
     return 1;
@@ -249,6 +249,7 @@ int Serve(config::LiveConfig& live, Reloader& reloader, const sigset_t& signals)
   Removals removals(table, accept.revocations(),
                     [&accept](const std::string& chain) { return accept.Distrust(chain); });
   table.set_check([&removals](const ServerSession& session) { return removals.CheckNew(session); });
+  Bridges bridges(table, accept);
   if (!Begin(table, accept, local_socket, pool.get())) {
     table.Leave();
     return 1;

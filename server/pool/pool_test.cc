@@ -27,6 +27,7 @@ class Facts : public HostFacts {
     return true;
   }
   Load Loads() override { return {}; }
+  std::optional<Warm> Warmth() override { return {}; }
   Claims Running() override { return running; }
   bool AreGone(const std::vector<uint64_t>&) override { return gone.load(); }
   size_t EndAll(const std::string&) override { return 0; }

@@ -95,6 +95,8 @@ TESTED = {
                                                                      '"checkpoint"'),
     ("docs/identity.md", r"longwire admin restore FILE"): ("e2e/checkpoint_test.py", '"restore"'),
     ("docs/several-hosts.md", r"longwire run --across"): ("e2e/several_hosts_test.py", "ACROSS"),
+    ("docs/several-hosts.md", r"longwire status --programs"): ("e2e/several_hosts_test.py",
+                                                               '"--programs"'),
     ("docs/identity.md", r"longwire admin evict TENANT"): ("hostile/removal_test.py",
                                                           'self.admin("evict", name)'),
     ("docs/identity.md", r"longwire admin drain"): ("hostile/removal_test.py",

@@ -1,4 +1,5 @@
 """One program with devices of several servers: what it computes on them, and what is refused."""
+import json
 import os
 import pathlib
 import signal
@@ -45,6 +46,19 @@ class SeveralHostsTest(unittest.TestCase):
             result = self.across("across_order.static", "150", "3", servers=servers)
         self.assertIsNone(programs.what_is_wrong("across_order", result), self.logs())
 
+    def test_copies_of_all_forms_between_two(self):
+        self.expect_pass("across_copies")
+        self.assertIn("has a bridge to", self.logs())
+
+    def test_copies_of_all_forms_among_three(self):
+        with server.Server(software_devices=2) as third:
+            servers = (self.one, self.other, third)
+            result = self.across("across_copies.static", "30", "9", servers=servers)
+        self.assertIsNone(programs.what_is_wrong("across_copies", result), self.logs())
+
+    def test_copies_of_all_forms_through_the_program(self):
+        self.expect_pass("across_copies", LONGWIRE_DISABLE="bridges")
+
     def test_a_wait_that_is_passed_too_early_is_found(self):
         result = self.across("across_order.static", LONGWIRE_DISABLE="waits_across")
         self.assertEqual(result.code, 1, result)
@@ -76,6 +90,31 @@ class SeveralHostsTest(unittest.TestCase):
     def test_what_waits_for_a_server_that_ends_fails(self):
         err = self.end_of_the_second("waiting", "longwire-worker")
         self.assertIn("which has failed: all contexts of this server fail with it", err)
+
+    def test_its_sessions_have_one_id(self):
+        addresses = f"{self.one.address},{self.other.address}"
+        process = self.one.start("across_copies.static", "far", "1000000", "1048576",
+                                 server=addresses, LONGWIRE_ACROSS=1)
+        try:
+            sessions = {each.address: each.status()["sessions"]
+                        for each in (self.one, self.other)}
+            told = self.one.cli("status", "--programs", "--server", addresses)
+            as_json = self.one.cli("status", "--programs", "--json", "--server", addresses)
+        finally:
+            process.kill()
+            process.communicate()
+        (first,), (second,) = sessions.values()
+        self.assertRegex(first["program_id"], "^[0-9a-f]{16}$")
+        self.assertEqual(first["program_id"], second["program_id"])
+        self.assertIn(f"program {first['program_id']}  ", told.out)
+        for address, (session,) in sessions.items():
+            self.assertIn(f"  {address}: session {session['id']}, devices 0, ", told.out)
+        (program,) = json.loads(as_json.out)["programs"]
+        self.assertEqual(sorted(sessions), sorted(one["server"] for one in program["sessions"]))
+        alone = self.one.start("hold_session.static")
+        self.assertEqual("", self.one.status()["sessions"][-1]["program_id"])
+        alone.kill()
+        alone.communicate()
 
     def test_a_server_that_is_not_there_leaves_no_devices(self):
         gone = f"127.0.0.1:{server.free_port()}"

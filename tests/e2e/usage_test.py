@@ -13,9 +13,9 @@ import proxy
 import server
 import tenants
 
-FIELDS = ["session", "identity", "tenant", "program", "host", "pid", "devices", "opened", "ended",
-          "gpu_seconds", "memory_byte_hours", "memory_estimated", "bytes_up", "bytes_down", "calls",
-          "code", "reason"]
+FIELDS = ["session", "identity", "tenant", "program", "program_id", "host", "pid", "devices",
+          "opened", "ended", "gpu_seconds", "memory_byte_hours", "memory_estimated",
+          "bytes_up", "bytes_down", "calls", "code", "reason"]
 
 
 class UsageServer(tenants.TenantServer):

@@ -83,6 +83,41 @@ TEST_F(AttachTest, OnlyTheRightTokenAttaches) {
   answer.stream->End(true);
 }
 
+// The other end of a bridge needs the ticket, and the secret of the session that it was made for.
+TEST_F(AttachTest, ABridgeTakesItsTicketOnly) {
+  Open();
+  BridgeRights there, another;
+  const transport::Token offer = there.Offer(1).value();
+  BridgeRights& rights = table_->Find(opened_.session())->bridge_rights();
+  const auto ticket = [&](std::chrono::seconds age = std::chrono::seconds(0)) {
+    return rights.Ticket(1, 1, HashToken(offer), Clock::now() - age).value();
+  };
+  uint32_t epoch = 0;
+  auto answered = [&](uint32_t lane, const transport::Token& token, const transport::Token& shown,
+                      const char* method = transport::kTransfer) {
+    transport::Attach attach = Right();
+    attach.lane = lane;
+    attach.token = token;
+    attach.offer = shown;
+    Answer answer = Attach(attach, ++epoch, method);
+    answer.stream->End(true);
+    return answer.flags;
+  };
+  transport::Token lanes_own{};
+  std::memcpy(lanes_own.data(), opened_.transfer_tokens(0).data(), lanes_own.size());
+  EXPECT_EQ(answered(1, {}, offer), transport::kFrameClosed) << "without any ticket";
+  EXPECT_EQ(answered(1, lanes_own, offer), transport::kFrameClosed);
+  EXPECT_EQ(answered(1, ticket(), another.Offer(1).value()), transport::kFrameClosed)
+      << "of another session";
+  EXPECT_EQ(answered(1, ticket(BridgeRights::kTicketTime), offer), transport::kFrameClosed)
+      << "too old";
+  EXPECT_EQ(answered(2, ticket(), offer), transport::kFrameClosed) << "for another lane";
+  EXPECT_EQ(answered(0, ticket(), offer), transport::kFrameClosed) << "the session's own logs";
+  const transport::Token good = ticket();
+  EXPECT_EQ(answered(1, good, offer), transport::kFrameAttached);
+  EXPECT_EQ(answered(1, good, offer), transport::kFrameClosed) << "a second time";
+}
+
 // A stream of bulk joins a session by the token of its own lane and by nothing else.
 TEST_F(AttachTest, ALaneTakesItsOwnTokenOnly) {
   Open();

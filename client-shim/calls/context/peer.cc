@@ -49,6 +49,8 @@ CUresult cuCtxDisablePeerAccess(CUcontext peerContext) {
 
 namespace {
 
+constexpr auto kLastLinkAttribute = CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED;
+
 // Whether both are devices of one server; sets *result for those that are not devices.
 bool AtOneServer(CUdevice one, CUdevice other, CUresult* result) {
   const Device *first = FindDevice(one), *second = FindDevice(other);
@@ -71,10 +73,9 @@ CUresult cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attrib, CUdev
     return forward::cuDeviceGetP2PAttribute(value, attrib, srcDevice, dstDevice);
   }
   if (result != CUDA_SUCCESS) return result;
-  // The same error as for devices of one server, where the attribute is unknown.
-  int known = 0;
-  result = forward::cuDeviceGetP2PAttribute(&known, attrib, srcDevice, srcDevice);
-  if (result == CUDA_ERROR_INVALID_VALUE) return result;
+  if (attrib < CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK || attrib > kLastLinkAttribute) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
   *value = 0;
   return CUDA_SUCCESS;
 }
@@ -88,6 +89,7 @@ CUresult cuDeviceGetP2PAtomicCapabilities(unsigned int* capabilities,
                                                      dstDevice);
   }
   if (result != CUDA_SUCCESS) return result;
+  if (operations == nullptr || count == 0) return CUDA_ERROR_INVALID_VALUE;
   std::fill_n(capabilities, count, 0u);
   return CUDA_SUCCESS;
 }

@@ -74,10 +74,18 @@ void AddSessions(const Scrape& scrape, Families* families) {
                                    "Times that a session's work was held back on a device.");
   Family& closed = families->Gauge("longwire_session_gate_closed",
                                    "1 while a session's work is held back on a device.");
+  Family& program = families->Gauge("longwire_session_program_info",
+                                    "1 for a session of a program with several servers, by the "
+                                    "id that all its sessions have.");
   for (const transport::Session& session : scrape.figures.sessions()) {
     Labels labels = {{"session", std::to_string(session.id())}, {"tenant", session.tenant()}};
     saved.Add(labels, session.bytes_saved());
     host.Add(labels, session.host_memory());
+    if (!session.program_id().empty()) {
+      labels.push_back({"program_id", session.program_id()});
+      program.Add(labels, 1);
+      labels.pop_back();
+    }
     labels.push_back({"direction", "up"});
     bytes.Add(labels, session.bytes_up());
     labels.back().value = "down";

@@ -74,6 +74,12 @@ bool ReadRequirements(const std::vector<std::string>& environment, Requirements*
       if (!seconds) return false;
       requirements->time_limit = static_cast<uint64_t>(*seconds);
     }
+    if (name == "LONGWIRE_PROGRAM_ID") {
+      *sentence = "LONGWIRE_PROGRAM_ID is '" + base::Printable(value) +
+                  "'; it has to be of letters and digits, at most 64";
+      if (!IsPart(value)) return false;
+      requirements->program_id = value;
+    }
     if (name == "LONGWIRE_WAIT") requirements->waits = true;
     if (variable == wire::kWaitsByDefault) requirements->waits_by_default = true;
   }

@@ -23,8 +23,10 @@ constexpr uint64_t kLeastBytes = 24;
 
 }  // namespace
 
-Images::Images(const images::ImageStore::Options& options, OnLinked linked)
-    : linked_(std::move(linked)), stop_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+Images::Images(const images::ImageStore::Options& options, OnLinked linked, OnAsked asked)
+    : linked_(std::move(linked)),
+      asked_(std::move(asked)),
+      stop_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (options.folder.empty()) return;
   std::string sentence;
   store_ = images::ImageStore::Open(options, &sentence);
@@ -97,6 +99,11 @@ bool Images::Answer(Worker& worker, const wire::Message& message) {
   links::Linked link;
   if (message::Unpack(message.bytes, &link) == wire::WireResult::kOk) {
     if (linked_) linked_(worker.session, worker.tenant, link.token);
+    return true;
+  }
+  bridges::Ask ask;
+  if (message::Unpack(message.bytes, &ask) == wire::WireResult::kOk) {
+    if (asked_) asked_(worker.session, ask);
     return true;
   }
   if (message::Unpack(message.bytes, &find) == wire::WireResult::kOk) return Answer(worker, find);

@@ -1,6 +1,7 @@
 // Hears the workers of all sessions: answers them about images from one store, each for its
-// session's tenant, and passes on with whom they share memory. Workers are not trusted: the tenant
-// comes from the session, and digests are computed here. Thread-safe.
+// session's tenant, and passes on with whom they share memory and what they ask about bridges.
+// Workers are not trusted: the tenant comes from the session, and digests are computed here.
+// Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -14,6 +15,7 @@
 #include "base/mutex.h"
 #include "link/transport/log.h"
 #include "server/images/image_store.h"
+#include "server/protocol/bridges.h"
 #include "server/protocol/images.h"
 #include "server/protocol/links.h"
 #include "wire/socket.h"
@@ -26,7 +28,10 @@ class Images {
   // `linked` is called when a session's worker says that it shares memory under a token.
   using OnLinked =
       std::function<void(uint64_t session, const std::string& tenant, const links::Token& token)>;
-  explicit Images(const images::ImageStore::Options& options, OnLinked linked = {});
+  // `asked` is called when a worker asks for something about bridges.
+  using OnAsked = std::function<void(uint64_t session, const bridges::Ask& ask)>;
+  explicit Images(const images::ImageStore::Options& options, OnLinked linked = {},
+                  OnAsked asked = {});
   ~Images();
 
   // Called with each image that a program asks for. Before the first Serve.
@@ -58,6 +63,7 @@ class Images {
   void TakeIn(Worker& worker, const images::Keep& keep, const wire::Descriptor& memory);
 
   const OnLinked linked_;
+  const OnAsked asked_;
   OnUsed used_;
   std::unique_ptr<images::ImageStore> store_;
   std::atomic<size_t> logged_{0};  // the hash of why the last image was not cached

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "base/lock_ranks.h"
 #include "base/mutex.h"
@@ -43,6 +45,14 @@ class Lane {
                                                       const transport::Attach& attach,
                                                       uint32_t epoch, bool compression,
                                                       transport::Closed* closed);
+
+  // Connects to a lane of another server's session, over a stream that has just been begun, and
+  // relays until it ends; `joined` is called when the other end has agreed. `attach` has what is
+  // known of the other end, and `far_epoch` is of its newest connection. Returns why it was not
+  // joined. An older connection is dropped first.
+  std::string Join(transport::ClientStream& stream, const transport::Attach& attach,
+                   uint32_t far_epoch, const std::function<void()>& joined);
+  bool joined();
 
   // Applies a reload: the terms are sent to the client that is attached, or to one that resumes.
   // `compression`: whether bytes may be compressed for a client that wants it. `awake`: how long
@@ -87,6 +97,10 @@ class Lane {
   // Answers with a new token; `shown` is the one that the client sent.
   bool SendAttached(transport::ServerStream& stream, const transport::Token& shown);
   bool IsFirstAttach();
+  // The steps of Join. The first two return why not, else nothing.
+  std::string BeginJoin(uint32_t far_epoch, uint32_t* epoch);
+  std::string Greet(transport::ClientStream& stream, transport::Attach attach, uint32_t epoch);
+  void EndJoin();
   void WriteNote() LONGWIRE_REQUIRES(mutex_);
   // Passes new terms to the pump, if the client understands them.
   void SendTerms() LONGWIRE_REQUIRES(mutex_);
@@ -115,6 +129,7 @@ class Lane {
   std::optional<NewTerms> terms_
       LONGWIRE_GUARDED_BY(mutex_);  // changed since the session was opened
   bool attaching_ LONGWIRE_GUARDED_BY(mutex_) = false;
+  bool joined_ LONGWIRE_GUARDED_BY(mutex_) = false;   // to a lane of another server
   uint32_t waiting_ LONGWIRE_GUARDED_BY(mutex_) = 0;  // newer connections
   bool ended_ LONGWIRE_GUARDED_BY(mutex_) = false;
   bool left_ LONGWIRE_GUARDED_BY(mutex_) = false;

@@ -30,6 +30,7 @@ UsageRecord RecordOfLost(uint64_t session, const SessionRecord& record) {
   usage.identity = record.identity;
   usage.tenant = record.tenant;
   usage.program = record.program;
+  usage.program_id = record.program_id.value_or("");
   usage.host = record.host;
   usage.peer = record.address;
   usage.pid = record.pid;
@@ -46,6 +47,7 @@ UsageRecord SessionTable::RecordOf(ServerSession& session, const transport::Clos
   usage.identity = client.peer.identity;
   usage.tenant = client.peer.tenant->name();
   usage.program = client.program;
+  usage.program_id = client.program_id;
   usage.host = client.host;
   usage.peer = client.peer.address;
   usage.pid = client.pid;

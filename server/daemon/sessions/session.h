@@ -10,6 +10,7 @@
 
 #include "base/lock_ranks.h"
 #include "base/mutex.h"
+#include "server/daemon/bridges/rights.h"
 #include "server/daemon/sessions/lane.h"
 #include "server/daemon/sessions/warden_client.h"
 #include "server/daemon/settings/peer.h"
@@ -28,6 +29,7 @@ struct ClientDescription {
   std::string claim;           // its number in the pool; empty: there was no pool
   uint64_t claimed_bytes = 0;  // on each device
   uint64_t time_limit = 0;     // seconds after its opening at which it is ended; 0: none
+  std::string program_id;      // of a program with sessions at several servers; else empty
   // True if the client came by the local socket and uses the worker's rings itself.
   bool local() const { return peer.uid.has_value(); }
 };
@@ -69,6 +71,9 @@ class ServerSession {
   Lane& lane(uint32_t index) { return *lanes_[index]; }
   // True if the token is the lane's and `peer` has the identity that opened the session.
   bool MayAttach(uint32_t lane, const transport::Token& token, const Peer& peer);
+
+  // Who may connect to its lanes as the other end of a bridge.
+  BridgeRights& bridge_rights() { return bridge_rights_; }
 
   // By what its client showed last who it is: when it opened the session, or resumed it.
   Proof proof() const;
@@ -138,6 +143,7 @@ class ServerSession {
   std::vector<std::unique_ptr<Lane>> lanes_;  // constant after Introduce
   wire::Descriptor segment_;                  // likewise; of local clients only
   std::atomic<bool> moving_{false};
+  BridgeRights bridge_rights_;
   std::shared_ptr<LaneNotes> notes_;  // likewise; of relayed ones only
 
   mutable base::Mutex mutex_{base::ranks::kServerSession};

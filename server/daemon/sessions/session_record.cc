@@ -36,6 +36,7 @@ ClientDescription ClientOf(const SessionRecord& record,
   if (record.local) client.peer.uid = record.uid;
   client.claim = record.claim.value_or("");
   client.claimed_bytes = record.claimed_bytes.value_or(0);
+  client.program_id = record.program_id.value_or("");
   client.time_limit = record.time_limit.value_or(0);
   return client;
 }

@@ -35,10 +35,11 @@ struct SessionRecord {
   // Of a session that has moved: the numbers that its client knows it by. Then the three above are
   // written, too.
   std::optional<std::vector<uint64_t>> formerly;
+  std::optional<std::string> program_id;  // as ClientDescription; then the four above are written
   auto Fields() {
     return std::tie(program, host, pid, address, identity, tenant, local, uid, descriptors, opened,
                     lanes, scheduled, limited, slot, shares_memory, claim, claimed_bytes,
-                    time_limit, formerly);
+                    time_limit, formerly, program_id);
   }
 };
 

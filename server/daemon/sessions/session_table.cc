@@ -37,9 +37,8 @@ std::string HostName() {
 std::vector<std::string> DriverVariables(const std::vector<std::string>& given) {
   std::vector<std::string> kept;
   for (const std::string& variable : given) {
-    if (variable.starts_with("CUDA_") && variable.find('\0') == std::string::npos) {
-      kept.push_back(variable);
-    }
+    const bool is_whole = variable.find('\0') == std::string::npos;
+    if (is_whole && variable.starts_with("CUDA_")) kept.push_back(variable);
   }
   return kept;
 }
@@ -90,11 +89,13 @@ SessionTable::SessionTable(const config::LiveConfig& live)
     : live_(live),
       next_id_(FirstId()),
       awake_cores_(live.Get()->scheduler().awake_cores()),
-      images_(ImageStoreOptionsOf(*live.Get()),
-              [this](uint64_t session, const std::string& tenant, const links::Token& token) {
-                const auto other = linked_sessions_.Said(session, tenant, token);
-                if (other) scheduling_->Join(*other, session);
-              }),
+      images_(
+          ImageStoreOptionsOf(*live.Get()),
+          [this](uint64_t session, const std::string& tenant, const links::Token& token) {
+            auto other = linked_sessions_.Said(session, tenant, token);
+            if (other) scheduling_->Join(*other, session);
+          },
+          [this](uint64_t session, const bridges::Ask& ask) { AskAboutBridges(session, ask); }),
       entrance_(live) {
   WardenClient::Events events;
   events.worker_died = [this](const warden::WorkerDied& died) { OnWorkerDied(died); };
@@ -182,7 +183,8 @@ std::shared_ptr<ServerSession> SessionTable::StartSession(const wire::OpenReques
                            DescriptorsOf(request, peer),
                            placed == nullptr ? "" : placed->number,
                            placed == nullptr ? 0 : placed->bytes,
-                           told.time_limit};
+                           told.time_limit,
+                           told.program_id};
   auto session = std::make_shared<ServerSession>(id, std::move(client), std::move(worker));
   std::vector<scheduler::DeviceId> devices;
   for (const warden::KeeperProcess& keeper : session->worker().keepers) {
@@ -491,9 +493,7 @@ void SessionTable::OnWorkerDied(const warden::WorkerDied& died) {
   std::shared_ptr<ServerSession> session = Find(died.session);
   if (session == nullptr) return;
   std::string sentence = died.sentence;
-  if (sentence.empty()) {
-    sentence = "its worker ended by signal " + std::to_string(died.signal);
-  }
+  if (sentence.empty()) sentence = "its worker ended by signal " + std::to_string(died.signal);
   End(session, {static_cast<uint32_t>(transport::kLaunchFailed), sentence});
 }
 

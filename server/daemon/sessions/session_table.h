@@ -121,6 +121,12 @@ class SessionTable {
   using Check = std::function<std::string(const ServerSession& session)>;
   void set_check(Check check) { check_ = std::move(check); }
 
+  // Answers what a session's worker asks about bridges. Set it before the first Open; nothing is
+  // asked any more once it is empty again.
+  using OnAsked =
+      std::function<void(const std::shared_ptr<ServerSession>& session, const bridges::Ask& ask)>;
+  void set_bridges(OnAsked asked);
+
   WardenClient& warden() { return *warden_; }
   Scheduling& scheduling() { return *scheduling_; }
   AwakeCores& awake_cores() { return awake_cores_; }
@@ -146,6 +152,7 @@ class SessionTable {
   config::LiveConfig::Snapshot config() const { return live_.Get(); }
 
  private:
+  void AskAboutBridges(uint64_t session, const bridges::Ask& ask);
   void GiveRules(ServerSession& session, gates::GatePage& page);
   static void SendRules(const config::Config& config, const ServerSession& session);
   static OpeningRefusal Stopping();
@@ -230,7 +237,9 @@ class SessionTable {
   Check check_;
   Gone gone_;  // none: there is no pool
   LinkedSessions linked_sessions_;
-  Images images_;
+  base::Mutex bridges_mutex_{base::ranks::kAskedBridges};
+  OnAsked bridges_ LONGWIRE_GUARDED_BY(bridges_mutex_);
+  Images images_;  // its threads use all above
   admission::Entrance entrance_;
   Suspended suspended_;
 

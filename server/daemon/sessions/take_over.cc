@@ -29,12 +29,15 @@ void SessionTable::Keep(const ServerSession& session, int client) {
   record.slot = memory.slot;
   record.shares_memory = session.has_segment();
   // Of those at the end only the last ones may be missing.
-  if (!description.claim.empty() || description.time_limit != 0 || !session.formerly.empty()) {
+  const bool has_id = !description.program_id.empty();
+  const bool has_former = !session.formerly.empty() || has_id;
+  if (!description.claim.empty() || description.time_limit != 0 || has_former) {
     record.time_limit = description.time_limit;
     record.claim = description.claim;
     record.claimed_bytes = description.claimed_bytes;
   }
-  if (!session.formerly.empty()) record.formerly = session.formerly;
+  if (has_former) record.formerly = session.formerly;
+  if (has_id) record.program_id = description.program_id;
 
   // In the order of KeptDescriptors.
   std::vector<int> descriptors = {record.local ? client : session.notes()->descriptor()};

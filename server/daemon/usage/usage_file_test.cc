@@ -113,14 +113,15 @@ UsageRecord Example() {
 }
 
 TEST(UsageRecord, IsOneLineOfJson) {
-  EXPECT_EQ(JsonLine(Example()),
-            "{\"session\":7001,\"identity\":\"alice\",\"tenant\":\"research\","
-            "\"program\":\"./tr\\\"ain\\u000a\\ufffd\",\"host\":\"höst\",\"pid\":42,"
-            "\"devices\":[0,3],\"opened\":\"2023-11-14T22:13:20.123Z\","
-            "\"ended\":\"2023-11-14T22:14:20.500Z\",\"gpu_seconds\":1.500000,"
-            "\"memory_byte_hours\":1024.000000,\"memory_estimated\":false,"
-            "\"bytes_up\":18446744073709551615,\"bytes_down\":7,\"calls\":9,\"code\":0,"
-            "\"reason\":\"its program ended\"}");
+  EXPECT_EQ(
+      JsonLine(Example()),
+      "{\"session\":7001,\"identity\":\"alice\",\"tenant\":\"research\","
+      "\"program\":\"./tr\\\"ain\\u000a\\ufffd\",\"program_id\":null,"
+      "\"host\":\"höst\",\"pid\":42,\"devices\":[0,3],\"opened\":\"2023-11-14T22:13:20.123Z\","
+      "\"ended\":\"2023-11-14T22:14:20.500Z\",\"gpu_seconds\":1.500000,"
+      "\"memory_byte_hours\":1024.000000,\"memory_estimated\":false,"
+      "\"bytes_up\":18446744073709551615,\"bytes_down\":7,\"calls\":9,\"code\":0,"
+      "\"reason\":\"its program ended\"}");
 }
 
 TEST(UsageRecord, WhatIsNotKnownIsNull) {

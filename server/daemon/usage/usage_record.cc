@@ -39,6 +39,7 @@ std::vector<std::pair<const char*, std::string>> JsonFields(const UsageRecord& r
           {"identity", Quoted(record.identity)},
           {"tenant", Quoted(record.tenant)},
           {"program", Quoted(record.program)},
+          {"program_id", record.program_id.empty() ? kUnknown : Quoted(record.program_id)},
           {"host", Quoted(record.host)},
           {"pid", std::to_string(record.pid)},
           {"devices", "[" + DevicesText(record) + "]"},
@@ -90,6 +91,7 @@ transport::LogFields UsageFields(const UsageRecord& record) {
   auto known = [](std::string text) { return text == kUnknown ? "" : text; };
   return {{"IDENTITY", record.identity},
           {"PROGRAM", record.program},
+          {"PROGRAM_ID", record.program_id},
           {"HOST", record.host},
           {"DEVICES", DevicesText(record)},
           {"OPENED", UtcText(record.opened)},

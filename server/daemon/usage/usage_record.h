@@ -14,6 +14,7 @@ namespace longwire::daemon {
 struct UsageRecord {
   uint64_t session = 0;
   std::string identity, tenant, program, host, peer;
+  std::string program_id;  // the same for all sessions of a program with several servers
   uint32_t pid = 0;
   std::vector<int32_t> devices;
   uint64_t opened = 0;  // microseconds since 1970

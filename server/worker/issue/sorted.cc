@@ -61,6 +61,12 @@ wire::WireResult AfterSorted(Bookkeeping bookkeeping, const QueuedCall& record) 
       }
       break;
     }
+    case CallId::lwBridgeReceive: {
+      calls::lwBridgeReceive call;
+      LW_TRY(Decode(record, &call));
+      if (call.bytes != 0) bookkeeping.transfers.ExpectCopy(call.transfer, call.bytes);
+      break;
+    }
     default:
       break;
   }
@@ -95,6 +101,12 @@ void AfterDropped(Bookkeeping bookkeeping, const QueuedCall& record) {
     }
     case CallId::lwCopyToDevice: {
       calls::lwCopyToDevice call;
+      if (Decode(record, &call) != wire::WireResult::kOk) return;
+      bookkeeping.transfers.FinishCopy(call.transfer);
+      break;
+    }
+    case CallId::lwBridgeReceive: {
+      calls::lwBridgeReceive call;
       if (Decode(record, &call) != wire::WireResult::kOk) return;
       bookkeeping.transfers.FinishCopy(call.transfer);
       break;

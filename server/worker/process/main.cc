@@ -204,7 +204,10 @@ void HearDaemon(worker::WorkerSession& session, worker::MoveOut& move_out, wire:
     worker::SetLogLimit(log.lines_per_second);
   } else if (message::Unpack(message.bytes, &rules) == wire::WireResult::kOk) {
     session.rules().Replace(std::move(rules));
+  } else if (session.bridges().Arrived(message)) {
+    return;
   } else if (message::Unpack(message.bytes, &terms) != wire::WireResult::kOk) {
+    if (message::KindOf(message.bytes) == images::Forgotten::kKind) session.bridges().Forget();
     session.images().Arrived(std::move(message));
   } else if (message.descriptors.size() == 1) {
     session.host_memory().Join(terms,

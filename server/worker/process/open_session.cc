@@ -179,6 +179,7 @@ void OpenSession(WorkerSession& session, const wire::OpenRequest& request,
   reply->stream_share = session.transfers().limits().stream;
   session.lanes().Create(request);
   reply->lanes = session.lanes().count();
+  reply->bridge_lanes = session.lanes().bridges() * session.lanes().CountOf(1);
   reply->segment_bytes = session.host_segment().bytes();
   session.ListenToKeepers();
   for (size_t i = 0; i < devices.size(); ++i) {

@@ -51,6 +51,7 @@ WorkerSession::WorkerSession(SessionOptions options)
                            .helpers = helpers_,
                            .up = *up_}),
       images_(options.control),
+      bridges_(options.control),
       graphs_({.driver = driver_,
                .devices = devices_,
                .charges = charges_,

@@ -51,6 +51,7 @@
 #include "server/worker/support/text_pipes.h"
 #include "server/worker/tracing/launch_samples.h"
 #include "server/worker/tracing/spans.h"
+#include "server/worker/transfer/bridge_desk.h"
 #include "server/worker/transfer/host_segment.h"
 #include "server/worker/transfer/lanes.h"
 #include "server/worker/transfer/staging.h"
@@ -114,6 +115,7 @@ class WorkerSession {
   StreamAllocations& stream_allocations() { return stream_allocations_; }
   Transfers& transfers() { return transfers_; }
   ImageCache& images() { return images_; }
+  BridgeDesk& bridges() { return bridges_; }
   HostMemory& host_memory() { return host_memory_; }
   ImageSources image_sources() { return {transfers_, images_, down_, host_memory_}; }
   Lanes& lanes() { return lanes_; }
@@ -183,6 +185,7 @@ class WorkerSession {
   ForeignHandles foreign_;
   GivenResources resources_;
   ImageCache images_;
+  BridgeDesk bridges_;
   Graphs graphs_;
   Gates gates_;
   Spans spans_;

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
+#include <string>
 
 #include "server/worker/support/current_context.h"
 #include "server/worker/support/failures.h"
@@ -25,19 +27,51 @@ constexpr size_t kAcknowledgements = 8;
 
 void Lanes::Create(const wire::OpenRequest& request) {
   uint32_t wanted = std::min(request.lanes, wire::kMaxLanes);
+  Divide(request.environment, wanted);
   copy_bytes_ = std::max<uint64_t>(request.lane_copy_bytes, 1);
   chunk_bytes_ = std::min<uint64_t>(request.lane_chunk_bytes, wire::kMaxLaneChunk);
   for (uint32_t i = 0; i < wanted; ++i) {
     auto lane = std::make_unique<Lane>();
     lane->up = wire::RingMemory::Create(wire::kLaneRingBytes);
     lane->down = wire::RingMemory::Create(wire::kLaneRingBytes);
-    if (lane->up == nullptr || lane->down == nullptr) return;  // fewer lanes, or none, do as well
+    if (lane->up == nullptr || lane->down == nullptr) break;  // fewer lanes, or none, do as well
     {
       base::MutexLock lock(lane->mutex);
       lane->log.emplace(lane->down);
     }
     lanes_.push_back(std::move(lane));
   }
+  if (count() < wanted) {  // bridges need all of theirs
+    own_ = std::min(own_, count());
+    bridges_ = 0;
+    lanes_.resize(own_);
+  }
+  for (uint32_t i = 0; i <= bridges_; ++i) groups_.emplace_back();
+  for (uint32_t i = 0; i < count(); ++i) {
+    lanes_[i]->group = &groups_[i < own_ ? 0 : 1 + (i - own_) / per_bridge_];
+  }
+}
+
+void Lanes::Divide(const std::vector<std::string>& environment, uint32_t wanted) {
+  own_ = wanted;
+  const std::string_view name = wire::kBridges;
+  for (const std::string& entry : environment) {
+    unsigned bridges = 0, lanes = 0;
+    if (!entry.starts_with(name) ||
+        sscanf(entry.c_str() + name.size(), "%u,%u", &bridges, &lanes) != 2) {
+      continue;
+    }
+    // Some are left for the client.
+    if (bridges == 0 || lanes == 0 || bridges > wanted || lanes > wanted / bridges) return;
+    bridges_ = bridges;
+    per_bridge_ = lanes;
+    own_ = wanted - bridges * lanes;
+  }
+}
+
+void Lanes::EndBridge(uint32_t bridge) {
+  groups_[bridge].ended = true;
+  uses_.up.PokeConsumer();  // calls that wait for its bytes fail
 }
 
 void Lanes::Reopen() {
@@ -50,7 +84,10 @@ void Lanes::Reopen() {
 bool Lanes::IsIdle() {
   {
     base::MutexLock lock(mutex_);
-    if (!parts_.empty() || sending_ != 0) return false;
+    if (sending_ != 0) return false;
+    for (const Group& group : groups_) {
+      if (!group.parts.empty()) return false;
+    }
   }
   return std::ranges::all_of(
       lanes_, [](const auto& lane) { return wire::RingConsumer(lane->up).Available().empty(); });
@@ -68,7 +105,7 @@ void Lanes::Close() {
     base::MutexLock lock(mutex_);
     closed_ = true;
   }
-  changed_.NotifyAll();
+  for (Group& group : groups_) group.changed.NotifyAll();
   for (auto& lane : lanes_) {
     lane->up->Close(0);
     lane->down->Close(0);
@@ -92,9 +129,9 @@ std::vector<int> Lanes::descriptors() const {
   return all;
 }
 
-uint64_t Lanes::PieceOf(uint64_t bytes) const {
+uint64_t Lanes::PieceOf(uint64_t bytes, uint32_t bridge) const {
   uint64_t most = std::min<uint64_t>(chunk_bytes_, Staging::kMaxBlockBytes);
-  return wire::LanePiece(bytes, count(), most);
+  return wire::LanePiece(bytes, CountOf(bridge), most);
 }
 
 void Lanes::Read(Lane& lane) {
@@ -153,21 +190,23 @@ bool Lanes::ReadRecords(Lane& lane, wire::RingConsumer& log) {
 }
 
 void Lanes::Send(Part part) {
+  Group& group = groups_[part.bridge];
   {
     base::MutexLock lock(mutex_);
-    parts_.push_back(std::move(part));
+    group.parts.push_back(std::move(part));
   }
-  changed_.NotifyOne();
+  group.changed.NotifyOne();
 }
 
 void Lanes::SendParts(Lane& lane) {
   uses_.current_context.EnterThread();
+  std::deque<Part>& parts = lane.group->parts;
   base::MutexLock lock(mutex_);
   while (true) {
-    while (!closed_ && parts_.empty()) changed_.Wait(lock);
+    while (!closed_ && parts.empty()) lane.group->changed.Wait(lock);
     if (closed_) return;
-    Part part = std::move(parts_.front());
-    parts_.pop_front();
+    Part part = std::move(parts.front());
+    parts.pop_front();
     ++sending_;
     lock.Unlock();
     bool sent = SendPart(lane, part);
@@ -189,6 +228,7 @@ bool Lanes::SendPart(Lane& lane, const Part& part) {
   size_t room = wire::AlignLane(header.bytes);
   while (!log.WaitForSpace(room, std::chrono::steady_clock::now() + kLook)) {
     if (log.memory().closed()) return false;
+    if (lane.group->ended) return true;
   }
   std::byte* to = log.Reserve(room);
   if (to == nullptr) return false;

@@ -3,6 +3,7 @@
 // device.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -52,13 +53,23 @@ class Lanes {
   // True if all that came was taken, and nothing is to be sent.
   bool IsIdle();
 
+  // All of them. The client's come first, then those of bridge 1, and so on (wire/open.h).
   uint32_t count() const { return static_cast<uint32_t>(lanes_.size()); }
+  uint32_t bridges() const { return bridges_; }
+  // The lanes of a bridge; of bridge 0, the client's.
+  uint32_t CountOf(uint32_t bridge) const { return bridge == 0 ? own_ : per_bridge_; }
+  uint32_t FirstOf(uint32_t bridge) const {
+    return bridge == 0 ? 0 : own_ + (bridge - 1) * per_bridge_;
+  }
+  // Nothing is sent over the bridge any more, and what comes is not waited for.
+  void EndBridge(uint32_t bridge);
+  bool HasEnded(uint32_t bridge) const { return groups_[bridge].ended; }
   // For each lane, in order: its up ring, then its down ring.
   std::vector<int> descriptors() const;
 
   // True if copies of this size use the lanes; and the size of their pieces.
-  bool Carries(uint64_t bytes) const { return count() != 0 && bytes >= copy_bytes_; }
-  uint64_t PieceOf(uint64_t bytes) const;
+  bool Carries(uint64_t bytes) const { return own_ != 0 && bytes >= copy_bytes_; }
+  uint64_t PieceOf(uint64_t bytes, uint32_t bridge = 0) const;
 
   // Sends a part of a download, which is in a staging block of the stream. The block is freed when
   // the part has been sent.
@@ -68,17 +79,27 @@ class Lanes {
     size_t bytes = 0;
     StagingBlock block;
     std::shared_ptr<Stream> stream;
+    uint32_t bridge = 0;  // 0: to the client
   };
   void Send(Part part);
 
  private:
+  // The lanes of a bridge, or the client's.
+  struct Group {
+    std::deque<Part> parts;  // guarded by mutex_
+    base::CondVar changed;
+    std::atomic<bool> ended{false};
+  };
   struct Lane {
+    Group* group = nullptr;
     std::shared_ptr<wire::RingMemory> up, down;
     uint64_t poked_at = 0;  // position; of the reader
     base::Mutex mutex;
     std::optional<wire::RingProducer> log LONGWIRE_GUARDED_BY(mutex);  // of down
     std::thread reader, sender;
   };
+  // How many lanes are the client's, and how many each bridge's.
+  void Divide(const std::vector<std::string>& environment, uint32_t wanted);
   void Read(Lane& lane);
   // False if the records violate the protocol, also those of the other function.
   bool TakePiece(const wire::LaneHeader& header, std::span<const std::byte> data);
@@ -92,9 +113,12 @@ class Lanes {
   uint64_t copy_bytes_ = 0;
   uint64_t chunk_bytes_ = 0;
 
+  uint32_t own_ = 0;  // the client's
+  uint32_t bridges_ = 0;
+  uint32_t per_bridge_ = 0;
+  std::deque<Group> groups_;  // by bridge; constant after Create
+
   base::Mutex mutex_{base::ranks::kWorkerLanes};
-  base::CondVar changed_;
-  std::deque<Part> parts_ LONGWIRE_GUARDED_BY(mutex_);
   size_t sending_ LONGWIRE_GUARDED_BY(mutex_) = 0;  // parts
   bool closed_ LONGWIRE_GUARDED_BY(mutex_) = false;
 };

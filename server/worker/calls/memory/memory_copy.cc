@@ -5,6 +5,7 @@
 #include "base/try.h"
 #include "longwire/worker_hand_written.h"
 #include "server/worker/calls/call_context.h"
+#include "server/worker/calls/memory/memory_pieces.h"
 #include "server/worker/code/function_rules.h"
 #include "server/worker/code/images.h"
 #include "server/worker/transfer/copies.h"
@@ -128,8 +129,8 @@ void ReachBehind(WorkerSession& session, Stream& stream, uint64_t bytes) {
   }
 }
 
-CUresult UploadPieces(CallContext& context, const calls::lwCopyToDevice& call,
-                      const CopyPlace& place) {
+CUresult IssuePieces(CallContext& context, const calls::lwCopyToDevice& call,
+                     const CopyPlace& place) {
   WorkerSession& session = context.session();
   Transfers& transfers = session.transfers();
   Stream& stream = *context.stream();
@@ -177,7 +178,7 @@ void SendPart(WorkerSession& session, const Lanes::Part& part, bool good, bool b
   if (good && by_lanes) {
     session.lanes().Send(part);
     // Behind this everything in the log means that the whole copy has arrived.
-    if (last) session.down().Landing(part.transfer, part.offset + part.bytes);
+    if (last && part.bridge == 0) session.down().Landing(part.transfer, part.offset + part.bytes);
     return;
   }
   if (good) session.down().Data(part.transfer, part.offset, std::span(part.block.data, part.bytes));
@@ -185,6 +186,50 @@ void SendPart(WorkerSession& session, const Lanes::Part& part, bool good, bool b
 }
 
 }  // namespace
+
+CUresult SendPieces(CallContext& context, const calls::Place& from, uint64_t bytes,
+                    const PiecesTo& to) {
+  CopyPlace place;
+  CUresult result = Resolve(context, from, bytes, &place);
+  if (result != CUDA_SUCCESS || bytes == 0) return result;
+  WorkerSession& session = context.session();
+  const auto& stream = context.stream();
+  QueuedCall& record = context.call();
+  const bool by_lanes = to.by_lanes;
+  uint64_t most = by_lanes ? session.lanes().PieceOf(bytes, to.bridge) : Staging::kMaxBlockBytes;
+  const uint32_t lanes = session.lanes().CountOf(to.bridge);
+  while (record.progress < bytes) {
+    size_t part = std::min<uint64_t>(bytes - record.progress, most);
+    StagingBlock block;
+    // No further ahead of the lanes than they need: what they read is then still in the caches.
+    bool ahead = by_lanes && stream->staging_blocks >= kPartsPerLane * lanes;
+    if (ahead || !context.session().staging().Acquire(*context.stream(), part, &block))
+      return kNotYet;
+    result = CopyPacked(context.driver(), StreamOf(context), place, record.progress, part,
+                        block.data, CopyDirection::kToHost);
+    bool copied = result == CUDA_SUCCESS;
+    Lanes::Part sent = {to.transfer, record.progress, part, block, nullptr, to.bridge};
+    bool last = record.progress + part == bytes;
+    // Not a whole reference: the stream holds its actions.
+    stream->actions.push_back([&session, sent, copied, by_lanes, last,
+                               owner = std::weak_ptr<Stream>(stream)](bool good) mutable {
+      sent.stream = owner.lock();
+      SendPart(session, sent, good && copied, by_lanes, last);
+    });
+    if (!copied) return result;
+    record.progress += part;
+    // Each part is sent while the next one is copied.
+    if (record.progress < bytes) session.issuer().PlaceMarker(stream);
+  }
+  stream->push_next = true;
+  return CUDA_SUCCESS;
+}
+
+CUresult ReceivePieces(CallContext& context, const calls::lwCopyToDevice& call) {
+  CopyPlace place;
+  CUresult result = Resolve(context, call.place, call.bytes, &place);
+  return result == CUDA_SUCCESS && call.bytes != 0 ? IssuePieces(context, call, place) : result;
+}
 
 CUresult Do_lwCopyToDevice(CallContext& context, const calls::lwCopyToDevice& call,
                            calls::lwCopyToDevice::Reply*) {
@@ -198,7 +243,7 @@ CUresult Do_lwCopyToDevice(CallContext& context, const calls::lwCopyToDevice& ca
       result = context.session().graphs().CaptureUpload(*context.stream(), call.place, place,
                                                         call.transfer, call.data);
     } else if (call.data.empty()) {
-      result = UploadPieces(context, call, place);
+      result = IssuePieces(context, call, place);
     } else {
       result = call.data.size() > Staging::kMaxBlockBytes ? CUDA_ERROR_INVALID_VALUE
                                                           : Upload(context, place, 0, call.data);
@@ -237,41 +282,15 @@ CUresult Do_lwCopyPull(CallContext& context, const calls::lwCopyPull& call,
 CUresult Do_lwCopyToHost(CallContext& context, const calls::lwCopyToHost& call,
                          calls::lwCopyToHost::Reply*) {
   CopyPlace place;
-  CUresult result = Resolve(context, call.place, call.bytes, &place);
-  if (result != CUDA_SUCCESS || call.bytes == 0) return result;
-  WorkerSession& session = context.session();
-  const auto& stream = context.stream();
   if (context.capturing()) {
-    return session.graphs().CaptureDownload(*stream, call.place, place, call.transfer);
+    CUresult result = Resolve(context, call.place, call.bytes, &place);
+    if (result != CUDA_SUCCESS || call.bytes == 0) return result;
+    return context.session().graphs().CaptureDownload(*context.stream(), call.place, place,
+                                                      call.transfer);
   }
-  QueuedCall& record = context.call();
-  bool by_lanes = !call.in_log && session.lanes().Carries(call.bytes);
-  uint64_t most = by_lanes ? session.lanes().PieceOf(call.bytes) : Staging::kMaxBlockBytes;
-  while (record.progress < call.bytes) {
-    size_t part = std::min<uint64_t>(call.bytes - record.progress, most);
-    StagingBlock block;
-    // No further ahead of the lanes than they need: what they read is then still in the caches.
-    bool ahead = by_lanes && stream->staging_blocks >= kPartsPerLane * session.lanes().count();
-    if (ahead || !context.session().staging().Acquire(*context.stream(), part, &block))
-      return kNotYet;
-    result = CopyPacked(context.driver(), StreamOf(context), place, record.progress, part,
-                        block.data, CopyDirection::kToHost);
-    bool copied = result == CUDA_SUCCESS;
-    Lanes::Part sent = {call.transfer, record.progress, part, block, nullptr};
-    bool last = record.progress + part == call.bytes;
-    // Not a whole reference: the stream holds its actions.
-    stream->actions.push_back([&session, sent, copied, by_lanes, last,
-                               owner = std::weak_ptr<Stream>(stream)](bool good) mutable {
-      sent.stream = owner.lock();
-      SendPart(session, sent, good && copied, by_lanes, last);
-    });
-    if (!copied) return result;
-    record.progress += part;
-    // Each part is sent while the next one is copied.
-    if (record.progress < call.bytes) session.issuer().PlaceMarker(stream);
-  }
-  stream->push_next = true;
-  return CUDA_SUCCESS;
+  const bool by_lanes = !call.in_log && context.session().lanes().Carries(call.bytes);
+  return SendPieces(context, call.place, call.bytes,
+                    {.transfer = call.transfer, .bridge = 0, .by_lanes = by_lanes});
 }
 
 CUresult Do_lwCopyDevice(CallContext& context, const calls::lwCopyDevice& call,

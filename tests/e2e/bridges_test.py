@@ -1,0 +1,63 @@
+"""Copies between servers on machines of their own: they go from server to server, and the program's
+host does not see their bytes. What happens where the servers do not reach each other, and where one
+ends in the middle."""
+import os
+import signal
+import unittest
+
+import namespaces
+import server
+from bridges_network import BYTES, NAMES, BridgesTest
+
+
+class CopiesTest(BridgesTest):
+    def test_the_bytes_do_not_pass_the_program(self):
+        passed, result = self.far(6)
+        # Up once and down once, and what surrounds it.
+        self.assertLess(passed, 2.3 * BYTES, result.err)
+        self.assertIn("has a bridge to", self.logs())
+
+    def test_through_the_program_where_the_servers_do_not_reach_each_other(self):
+        self.cut(("a", "b"), ("b", "a"))
+        passed, result = self.far(3)
+        self.assertGreater(passed, 2 * 3 * BYTES)
+        told = [line for line in result.err.splitlines() if "pass through this host" in line]
+        self.assertEqual(1, len(told), result.err)
+        self.assertIn(self.servers["b"].address, told[0])
+
+    def test_the_other_server_connects_where_the_first_one_cannot(self):
+        namespaces.call(*self.network.at(
+            "b", "iptables", "-w", "-A", "INPUT", "-s", self.network.addresses["a"], "-p", "tcp",
+            "--syn", "-j", "DROP"))
+        passed, result = self.far(4)
+        self.assertLess(passed, 2.3 * BYTES, result.err)
+        self.assertIn("has a bridge to", self.servers["b"].log.read_text())
+
+    def test_a_server_that_ends(self):
+        for name in ("longwire-worker", "longwired"):
+            with self.subTest(name):
+                process = self.start_far()
+                one = self.servers["b"]
+                others = {"longwired": ("longwire-warden", "longwire-worker")}
+                for kind in (name, *others.get(name, ())):
+                    for pid in one.processes().get(kind, ()):
+                        os.kill(pid, signal.SIGKILL)
+                self.expect_failure(process, 1)
+                self.expect_server_goes_on("a")
+
+    def test_a_daemon_that_is_restarted(self):
+        for name in NAMES:
+            with self.subTest(name):
+                command = self.command("far", 12, BYTES)
+                process = server.start_session(command, self.environment())
+                self.addCleanup(process.kill)
+                self.assertEqual("READY\n", process.stdout.readline(), self.logs())
+                self.servers[name].end_daemon()
+                self.servers[name].start_daemon()
+                result = server.finish(process, 100)
+                self.assertEqual((0, "PASS across_copies\n"), (result.code, result.out),
+                                 f"{result}\n{self.logs()}")
+
+
+if __name__ == "__main__":
+    unittest.main()
