@@ -79,7 +79,7 @@ std::span<const std::byte> Rest(const Reader& reader);
 void SkipRest(Reader& reader);
 void EncodeRange(Writer& writer, VersionRange versions);
 bool HasRange(std::span<const std::byte> opening);
-// Whether a field of so many bytes is left before the range, which is there: older sides send none.
+// Whether a field of this size is left before the range, which is there: older sides send none.
 bool HasFieldBeforeRange(const Reader& reader, size_t bytes);
 VersionRange RangeOf(std::span<const std::byte> opening, uint32_t number);
 

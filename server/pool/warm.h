@@ -29,8 +29,8 @@ class UsedImages {
   static constexpr size_t kImages = 16;  // of one program: its newest
 
   void Used(const std::string& program, const std::string& image);
-  // With those of `cached` that are no more than so many.
   static constexpr size_t kCached = 256;
+  // With the first kCached of `cached`.
   Warm Record(const std::vector<std::string>& cached) const;
 
  private:

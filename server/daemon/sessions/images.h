@@ -29,7 +29,7 @@ class Images {
   explicit Images(const images::ImageStore::Options& options, OnLinked linked = {});
   ~Images();
 
-  // Is told of each image that a program asks for. Before the first Serve.
+  // Is notified of each image that a program asks for. Before the first Serve.
   using OnUsed = std::function<void(const std::string& tenant, const std::string& program,
                                     const std::string& digest)>;
   void TellUsed(OnUsed used) { used_ = std::move(used); }
