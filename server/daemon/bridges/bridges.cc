@@ -49,7 +49,7 @@ bridges::Answer Offer(ServerSession& session, const bridges::Ask& ask) {
   return answer;
 }
 
-bridges::Answer Ticket(ServerSession& session, const bridges::Ask& ask) {
+bridges::Answer TicketFor(ServerSession& session, const bridges::Ask& ask) {
   bridges::Answer answer{ask.request, false, {}, 0, {}};
   TokenHash digest{};
   if (!Read(ask.secret, &digest)) return answer;
@@ -158,7 +158,7 @@ void Bridges::Asked(const SessionPointer& session, const bridges::Ask& ask) {
     case bridges::Step::kOffer:
       return Send(*session, Offer(*session, ask));
     case bridges::Step::kTicket:
-      return Send(*session, Ticket(*session, ask));
+      return Send(*session, TicketFor(*session, ask));
     case bridges::Step::kState:
       return Send(*session, State(*session, ask));
     case bridges::Step::kConnect:
