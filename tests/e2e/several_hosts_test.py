@@ -7,13 +7,16 @@ import sys
 import unittest
 
 import programs
+import scrape
 import server
 
 
 class SeveralHostsTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.one = cls.enterClassContext(server.Server())
+        cls.metrics = f"127.0.0.1:{server.free_port()}"
+        cls.one = cls.enterClassContext(server.Server(
+            config=f"metrics: {cls.metrics}\nmetrics_per_session: true\n"))
         cls.other = cls.enterClassContext(server.Server())
 
     def across(self, name, *arguments, servers=None, **environment):
@@ -100,6 +103,7 @@ class SeveralHostsTest(unittest.TestCase):
                         for each in (self.one, self.other)}
             told = self.one.cli("status", "--programs", "--server", addresses)
             as_json = self.one.cli("status", "--programs", "--json", "--server", addresses)
+            info = scrape.Scrape(self.metrics).families["longwire_session_program_info"].samples
         finally:
             process.kill()
             process.communicate()
@@ -109,6 +113,8 @@ class SeveralHostsTest(unittest.TestCase):
         self.assertIn(f"program {first['program_id']}  ", told.out)
         for address, (session,) in sessions.items():
             self.assertIn(f"  {address}: session {session['id']}, devices 0, ", told.out)
+        self.assertEqual([({"session": str(first["id"]), "tenant": first["tenant"],
+                            "program_id": first["program_id"]}, 1)], info)
         (program,) = json.loads(as_json.out)["programs"]
         self.assertEqual(sorted(sessions), sorted(one["server"] for one in program["sessions"]))
         alone = self.one.start("hold_session.static")

@@ -329,8 +329,8 @@ class AdministratorTest(Removal):
         self.admin("cordon", "0", "--off")
 
     def test_wrong_words(self):
-        for words in (("kill",), ("kill", "me"), ("evict",), ("cordon", "x"), ("reload", "--off"),
-                      ("drain", "now"), ("checkpoint", "1"), ("restore",),
+        for words in (("kill",), ("kill", "me"), ("evict",), ("cordon",), ("reload", "--off"),
+                      ("drain", "0", "now"), ("checkpoint", "1"), ("restore",),
                       ("checkpoint", "me", "file"), ("restore", "file", "-1"),
                       ("sessions", "--off"), ("kill", "1", "2")):
             self.assertRegex(self.admin(*words, code=2), "[Ss]ee longwire admin .*--help")

@@ -11,6 +11,7 @@
 #include "link/transport/log.h"
 #include "server/daemon/moving/successor.h"
 #include "server/daemon/moving/suspended_head.h"
+#include "server/daemon/sessions/session_record.h"
 #include "server/protocol/message.h"
 #include "wire/rings/copy_ring.h"
 

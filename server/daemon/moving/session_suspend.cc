@@ -13,6 +13,7 @@
 #include "link/transport/log.h"
 #include "server/daemon/moving/old_worker.h"
 #include "server/daemon/moving/suspended_head.h"
+#include "server/daemon/sessions/session_record.h"
 #include "server/daemon/sessions/session_table.h"
 #include "server/protocol/message.h"
 #include "wire/rings/copy_ring.h"
