@@ -10,6 +10,8 @@
 #include "client-shim/copy/array_shapes.h"
 #include "client-shim/copy/cached_uploads.h"
 #include "client-shim/copy/copies_across.h"
+#include "client-shim/copy/host_copies.h"
+#include "client-shim/copy/peer_order.h"
 #include "client-shim/copy/remap_copies.h"
 #include "client-shim/copy/speculative_uploads.h"
 #include "client-shim/copy/upload_choice.h"
@@ -339,21 +341,6 @@ CUresult Download(Stream* stream, const CopySide& destination, const CopySide& s
   return result == CUDA_SUCCESS ? TakeError(stream->context) : result;
 }
 
-CUresult CopyInHost(Stream* stream, const CopySide& destination, const CopySide& source,
-                    const Extent& extent) {
-  LONGWIRE_TRY(RefuseWhileCapturing(stream));
-  std::vector<StreamPoint> before = UnfinishedBefore(stream);
-  LONGWIRE_TRY(WaitForWork(before));
-  HostPlace to = HostSide(destination, extent), from = HostSide(source, extent);
-  for (uint64_t slice = 0; slice < extent.slices; ++slice) {
-    for (uint64_t row = 0; row < extent.rows; ++row) {
-      std::memmove(to.base + slice * to.slice_pitch + row * to.pitch,
-                   from.base + slice * from.slice_pitch + row * from.pitch, extent.width);
-    }
-  }
-  return CUDA_SUCCESS;
-}
-
 // Resolves both sides; *bytes is 0 if there is nothing to copy.
 CUresult ResolveSides(const Extent& extent, CopySide* destination, CopySide* source,
                       uint64_t* bytes) {
@@ -430,20 +417,13 @@ CUresult DescribeNodeCopy(CopySide destination, CopySide source, const Extent& e
   return CUDA_SUCCESS;
 }
 
-CUresult Copy(const CopySide& destination_side, const CopySide& source_side, const Extent& extent,
-              CUstream handle, Waits waits, Peers peers, Reads reads) {
-  Stream* stream = nullptr;
-  LONGWIRE_TRY(ResolveForWork(handle, &stream));
-  CopySide destination = destination_side, source = source_side;
-  uint64_t bytes = 0;
-  CUresult result = ResolveSides(extent, &destination, &source, &bytes);
-  if (result != CUDA_SUCCESS || bytes == 0) return result;
-  for (const CopySide* side : {&destination, &source}) {
-    LONGWIRE_TRY(CheckReach(*side, stream, peers));
-  }
+// Of resolved sides. `known_host`: the source was pinned memory's counterpart on the device.
+static CUresult MakeCopy(Stream* stream, const CopySide& destination, const CopySide& source,
+                         const Extent& extent, uint64_t bytes, bool known_host, Waits waits,
+                         Peers peers, Reads reads) {
   using Kind = CopySide::Kind;
   if (IsAcross(stream, destination, source)) {
-    return CopyAcross(stream, destination, source, extent, waits, peers);
+    return CopyAcross(stream, destination, source, extent, waits);
   }
   if (source.kind == Kind::kHost && destination.kind == Kind::kHost) {
     return CopyInHost(stream, destination, source, extent);
@@ -456,15 +436,34 @@ CUresult Copy(const CopySide& destination_side, const CopySide& source_side, con
   if (destination.kind == Kind::kHost) return Download(stream, destination, source, extent, waits);
   Where where;
   LONGWIRE_TRY(OpenWhere(stream, &where));
-  // The source is pinned memory's counterpart on the device. Its contents count as the program has
-  // them when the stream reaches the copy.
-  bool late = where.flags == 0 && IsKnownHost(source_side.address) && !IsReachedAtOnce(stream);
+  // What pinned memory holds counts as the program has it when the stream reaches the copy.
+  bool late = where.flags == 0 && known_host && !IsReachedAtOnce(stream);
   calls::lwCopyDevice copy;
   copy.destination = WirePlace(destination, extent);
   copy.source = WirePlace(source, extent);
   copy.bytes = bytes;
   if (peers == Peers::kNo && DeferCopy(stream, where, copy)) return CUDA_SUCCESS;
   return SubmitSeen(stream, where, copy, waits, destination.address, source.address, late);
+}
+
+CUresult Copy(const CopySide& destination_side, const CopySide& source_side, const Extent& extent,
+              CUstream handle, Waits waits, Peers peers, Reads reads) {
+  Stream* stream = nullptr;
+  LONGWIRE_TRY(ResolveForWork(handle, &stream));
+  CopySide destination = destination_side, source = source_side;
+  uint64_t bytes = 0;
+  CUresult result = ResolveSides(extent, &destination, &source, &bytes);
+  if (result != CUDA_SUCCESS || bytes == 0) return result;
+  for (const CopySide* side : {&destination, &source}) {
+    LONGWIRE_TRY(CheckReach(*side, stream, peers));
+  }
+  const bool is_border = peers == Peers::kYes && waits == Waits::kSync && !stream->capture.load() &&
+                         HasOtherDevice(stream, destination, source);
+  if (is_border) LONGWIRE_TRY(AwaitDevices(stream, destination, source));
+  LONGWIRE_TRY(MakeCopy(stream, destination, source, extent, bytes,
+                        IsKnownHost(source_side.address), waits, peers, reads));
+  if (is_border) LONGWIRE_TRY(AwaitStream(stream, stream->last.load()));
+  return CUDA_SUCCESS;
 }
 
 CUresult Memset(uint64_t address, uint64_t pitch, uint32_t element_bytes, uint32_t value,

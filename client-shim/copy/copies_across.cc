@@ -221,17 +221,6 @@ void CUDA_CB MakeCopy(void* data) {
   Release(job->stream);
 }
 
-// As cuMemcpyPeer has it: behind what both contexts' devices were given.
-CUresult AwaitPeers(const Job& job) {
-  for (const Context* side : {job.to, job.from}) {
-    if (side == nullptr) continue;
-    for (Context* context : LiveContexts()) {
-      if (context->device == side->device) LONGWIRE_TRY(AwaitWork(UnfinishedWork(context)));
-    }
-  }
-  return CUDA_SUCCESS;
-}
-
 }  // namespace
 
 bool IsAcross(const Stream* stream, const CopySide& destination, const CopySide& source) {
@@ -239,12 +228,11 @@ bool IsAcross(const Stream* stream, const CopySide& destination, const CopySide&
 }
 
 CUresult CopyAcross(Stream* stream, const CopySide& destination, const CopySide& source,
-                    const Extent& extent, Waits waits, Peers peers) {
+                    const Extent& extent, Waits waits) {
   LONGWIRE_TRY(RefuseWhileCapturing(stream));
   auto job = std::make_unique<Job>(Job{stream, destination, source, extent, nullptr, nullptr, {}});
   job->to = ContextOfSide(destination, stream);
   job->from = ContextOfSide(source, stream);
-  if (peers == Peers::kYes && waits == Waits::kSync) LONGWIRE_TRY(AwaitPeers(*job));
   HostPlace host;
   bool pinned = false;
   if (job->to == nullptr || job->from == nullptr) {

@@ -12,6 +12,6 @@ bool IsAcross(const Stream* stream, const CopySide& destination, const CopySide&
 
 // Makes such a copy, of resolved sides.
 CUresult CopyAcross(Stream* stream, const CopySide& destination, const CopySide& source,
-                    const Extent& extent, Waits waits, Peers peers);
+                    const Extent& extent, Waits waits);
 
 }  // namespace longwire::shim

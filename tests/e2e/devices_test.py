@@ -31,6 +31,9 @@ class TwoDevicesTest(unittest.TestCase):
     def test_a_program_on_two_devices(self):
         self.expect_pass("two_devices")
 
+    def test_a_peer_copy_is_a_border_between_all_work_of_both(self):
+        self.expect_pass("peer_border")
+
     def test_memory_that_both_devices_and_the_program_share(self):
         self.expect_pass("managed_devices")
 

@@ -1,0 +1,12 @@
+// Copies between two places of the program's own memory, which the driver makes, too.
+#pragma once
+
+#include "client-shim/copy/copies.h"
+
+namespace longwire::shim {
+
+// Behind the work that the stream's next work would be behind.
+CUresult CopyInHost(Stream* stream, const CopySide& destination, const CopySide& source,
+                    const Extent& extent);
+
+}  // namespace longwire::shim
