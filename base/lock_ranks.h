@@ -59,7 +59,7 @@ inline constexpr LockRank kEntrance{525, "admission::Entrance::mutex_"};
 inline constexpr LockRank kCapacity{530, "admission::Capacity::mutex_"};
 inline constexpr LockRank kOpenings{540, "admission::Openings::mutex_"};
 inline constexpr LockRank kConnections{550, "admission::Connections::mutex_"};
-inline constexpr LockRank kPolicyEngine{552, "policy::LoadEngine mutex"};
+inline constexpr LockRank kPolicyEngine{552, "policy::LoadEngine::mutex"};
 inline constexpr LockRank kPolicyCompiler{554, "policy::RteEngine::mutex_"};
 inline constexpr LockRank kPolicyProgram{556, "policy::Program::mutex_"};
 inline constexpr LockRank kPolicyMap{558, "policy::HashMap::mutex_"};

@@ -228,7 +228,7 @@ void AddAdmin(CommandLine& line) {
     if (std::string_view(action.name) == "migrate") {
       command.add_option("DEVICE", wish->device, "the number of the device where it shall go")
           ->required()
-          ->check(CLI::NonNegativeNumber);
+          ->check(CLI::Range(0, INT32_MAX));
     }
     if (std::string_view(action.name) == "drain") {
       command
@@ -242,7 +242,7 @@ void AddAdmin(CommandLine& line) {
     }
     if (std::string_view(action.name) == "restore") {
       command.add_option("DEVICE", wish->device, "the number of the device where it shall go on")
-          ->check(CLI::NonNegativeNumber);
+          ->check(CLI::Range(0, INT32_MAX));
     }
     if (action.has_off) command.add_flag("--off", wish->off, "take it back");
     command.add_flag("--json", wish->json, "what comes of it, for programs");

@@ -36,13 +36,19 @@ Operator TheServer() {
   return Operator(options, Operator::Prefers::kLocal);
 }
 
-int Change(const char* verb, const transport::PolicyRequest& request) {
+int Change(const char* verb, const transport::PolicyRequest& request, bool json) {
   Operator server = TheServer();
   transport::AdminRequest admin;
   *admin.mutable_policy() = request;
   transport::AdminReply reply;
   std::string sentence;
-  if (!server.Administer(admin, &reply, &sentence)) return Fail(verb, sentence);
+  const bool answered = server.Administer(admin, &reply, &sentence);
+  if (json) {
+    if (!answered) reply.add_sentences(sentence);
+    std::puts(MessageJson(reply).c_str());
+    return reply.done() ? 0 : 1;
+  }
+  if (!answered) return Fail(verb, sentence);
   for (const std::string& said : reply.sentences()) {
     if (!reply.done()) return Fail(verb, said);
     std::printf("%s\n", Printable(said).c_str());
@@ -58,14 +64,14 @@ int Load(const Wish& wish) {
   request.set_name(wish.name.empty() ? std::filesystem::path(wish.policy).stem().string()
                                      : wish.name);
   request.set_load(*object);
-  return Change("load", request);
+  return Change("load", request, wish.json);
 }
 
 int Unload(const Wish& wish) {
   transport::PolicyRequest request;
   request.set_name(wish.policy);
   request.set_unload(true);
-  return Change("unload", request);
+  return Change("unload", request, wish.json);
 }
 
 void PrintPolicy(const transport::PolicyFigures& policy) {
@@ -120,7 +126,7 @@ int SetValue(const Wish& wish) {
   request.mutable_set()->set_map(wish.map);
   request.mutable_set()->set_key(wish.set.substr(0, sign));
   request.mutable_set()->set_value(static_cast<uint64_t>(*value));
-  return Change("maps", request);
+  return Change("maps", request, wish.json);
 }
 
 int ShowMaps(const Wish& wish) {
@@ -164,6 +170,9 @@ void AddPolicy(CommandLine& line) {
   CLI::App& unload = line.Add(&policy, "unload", "let what is built in decide again",
                               [=] { return Unload(*wish); });
   unload.add_option("POLICY", wish->policy, "its name")->required();
+  for (CLI::App* command : {&load, &unload}) {
+    command->add_flag("--json", wish->json, "what comes of it, for programs");
+  }
   CLI::App& maps = line.Add(&policy, "maps", "what a policy keeps; also to give it values",
                             [=] { return ShowMaps(*wish); });
   maps.add_option("POLICY", wish->policy, "its name")->required();

@@ -47,7 +47,7 @@ while read -l line
 end
 """
 
-NO_JSON = ["completion", "config default", "run", "trace"]
+NO_JSON = ["completion", "config default", "policy test", "run", "trace"]
 
 
 def options_of(text):
@@ -142,7 +142,7 @@ class CommandPagesTest(unittest.TestCase):
         made = said("server", "--dir", folder, "--name", "gpu1.example.org,10.0.0.1")
         self.assertEqual(f"{folder}/ca.crt", made["authority"])
         [shown] = said("show", made["certificate"])["certificates"]
-        self.assertEqual((["gpu1.example.org", "10.0.0.1"], True, False, made["valid_until"]),
+        self.assertEqual((["gpu1.example.org", "10.0.0.1"], True, True, made["valid_until"]),
                          (shown["reached_by"], shown["for_server"], shown["for_client"],
                           shown["valid_until"]))
         [shown] = said("show", said("peer", "--dir", folder,

@@ -331,7 +331,7 @@ class AdministratorTest(Removal):
     def test_wrong_words(self):
         for words in (("kill",), ("kill", "me"), ("evict",), ("cordon",), ("reload", "--off"),
                       ("drain", "0", "now"), ("checkpoint", "1"), ("restore",),
-                      ("checkpoint", "me", "file"), ("restore", "file", "-1"),
+                      ("checkpoint", "me", "file"),
                       ("sessions", "--off"), ("kill", "1", "2")):
             self.assertRegex(self.admin(*words, code=2), "[Ss]ee longwire admin .*--help")
 

@@ -51,12 +51,11 @@ TEST_F(CertTest, AServersCertificateIsForItsNames) {
   EXPECT_THAT(text, ContainsRegex("Key Usage: critical\n *Digital Signature\n"));
   std::string verify = "verify -CAfile ca.crt -x509_strict ";
   for (const char* good : {"-verify_hostname gpu.example.org", "-verify_ip 127.0.0.1",
-                           "-verify_ip ::1", "-purpose sslserver"}) {
+                           "-verify_ip ::1", "-purpose sslserver", "-purpose sslclient"}) {
     Said said = OpenSsl(verify + good + " gpu.example.org.crt");
     EXPECT_EQ(said.status, 0) << good << said.text;
   }
-  for (const char* bad :
-       {"-verify_hostname other.example.org", "-verify_ip 127.0.0.2", "-purpose sslclient"}) {
+  for (const char* bad : {"-verify_hostname other.example.org", "-verify_ip 127.0.0.2"}) {
     EXPECT_NE(OpenSsl(verify + bad + " gpu.example.org.crt").status, 0) << bad;
   }
 }
@@ -130,7 +129,7 @@ TEST_F(CertTest, ShowSaysWhatIsInAFile) {
   EXPECT_EQ(said.status, 0);
   EXPECT_THAT(said.text, ContainsRegex("name +gpu.example.org\n"));
   EXPECT_THAT(said.text, ContainsRegex("reached by +127.0.0.1\n"));
-  EXPECT_THAT(said.text, ContainsRegex("for +server\n"));
+  EXPECT_THAT(said.text, ContainsRegex("for +server and client\n"));
   EXPECT_THAT(said.text, ContainsRegex("365 days left|364 days left"));
   EXPECT_THAT(Shell(LONGWIRE " cert show " + (folder_ / "ca.crt")).text,
               ContainsRegex("for +signs certificates"));
