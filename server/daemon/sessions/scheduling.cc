@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <set>
 #include <utility>
 
 namespace longwire::daemon {
@@ -148,15 +149,27 @@ void Scheduling::Close(uint64_t session) {
 }
 
 // A session that is alone on its devices sends no notifications: no other session's turn depends on
-// it.
+// it. A gang is held back on all its devices together, so where it shares one it has to ask for its
+// turns from all, also from those that it has to itself.
 void Scheduling::WatchSharedDevices() {
+  std::set<std::string> sharing;
+  for (const auto& [number, device] : devices_) {
+    if (device.seats.size() < 2) continue;
+    for (const Seat& seat : device.seats) sharing.insert(GangOf(seat));
+  }
   for (auto& [number, device] : devices_) {
-    uint32_t tell = options_.enabled && device.seats.size() > 1 ? 1 : 0;
     for (Seat& seat : device.seats) {
+      const uint32_t tell = options_.enabled && sharing.contains(GangOf(seat)) ? 1 : 0;
       // Enable notifications first, then poll: a change between the two is notified.
       if (seat.gate().tell.exchange(tell) != tell && tell != 0) Report(number, seat);
     }
   }
+}
+
+std::string Scheduling::GangOf(const Seat& seat) const {
+  auto worker = workers_.find(seat.session);
+  const bool joined = worker != workers_.end() && !worker->second.info.gang.empty();
+  return joined ? seat.tenant + "\n" + worker->second.info.gang : std::to_string(seat.session);
 }
 
 void Scheduling::Poll(uint64_t session) {

@@ -124,6 +124,8 @@ class Scheduling {
   static scheduler::Time Now();
   void Loop();
   std::optional<std::chrono::nanoseconds> Timeout();  // of the wait for events; none: no limit
+  // A name of the gang that opens and closes with this seat.
+  std::string GangOf(const Seat& seat) const LONGWIRE_REQUIRES(mutex_);
   void Poll(uint64_t session) LONGWIRE_REQUIRES(mutex_);
   void PollAll() LONGWIRE_REQUIRES(mutex_);
   void Deliver(scheduler::Event event) LONGWIRE_REQUIRES(mutex_);

@@ -21,6 +21,7 @@ void Scheduling::Join(uint64_t first, uint64_t second) {
     if (!before.empty() && worker.info.gang == before) worker.info.gang = name;
   }
   Deliver(scheduler::GangJoined{first, second});
+  WatchSharedDevices();
   eventfd_write(wake_.get(), 1);
 }
 

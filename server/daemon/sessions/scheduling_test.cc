@@ -18,12 +18,13 @@ class SchedulingTest : public testing::Test {
  protected:
   // The worker's end of a new session's page.
   std::shared_ptr<gates::GatePage> Open(Scheduling& scheduling, uint64_t id, const char* tenant,
-                                        PriorityClass priority_class) {
+                                        PriorityClass priority_class,
+                                        std::vector<scheduler::DeviceId> devices = {0}) {
     scheduler::SessionInfo info;
     info.id = id;
     info.tenant = tenant;
     info.priority_class = priority_class;
-    info.devices = {0};
+    info.devices = std::move(devices);
     auto page = scheduling.Open(info);
     EXPECT_NE(page, nullptr);
     return gates::GatePage::Map(
@@ -31,8 +32,8 @@ class SchedulingTest : public testing::Test {
         wire::Descriptor(fcntl(page->bell_descriptor(), F_DUPFD_CLOEXEC, 0)));
   }
 
-  static void Work(gates::GatePage& page, bool running) {
-    gates::DeviceGate& gate = page.device(0);
+  static void Work(gates::GatePage& page, bool running, uint32_t device = 0) {
+    gates::DeviceGate& gate = page.device(device);
     uint64_t now = gates::Nanoseconds();
     if (!running) gate.gpu_time.fetch_add(now - gate.running_since.load());
     gate.running_since = running ? now : 0;
@@ -183,6 +184,27 @@ TEST_F(SchedulingTest, LinkedSessionsMoveTogether) {
       return open(other) && !open(one) && !open(two);
     }));
   }
+}
+
+// It is held back on both of its devices while another has the one that they share.
+TEST_F(SchedulingTest, AGangAsksForItsTurnsFromDevicesThatItHasToItself) {
+  SchedulingOptions fair;
+  fair.policy = "weighted_fair";
+  Scheduling scheduling(fair);
+  auto wide = Open(scheduling, 1, "wide", PriorityClass::kBestEffort, {0, 1});
+  EXPECT_EQ(wide->device(1).tell, 0u) << "it is alone";
+  auto other = Open(scheduling, 2, "other", PriorityClass::kBestEffort);
+  Work(*other, true);
+  EXPECT_TRUE(Until([&] { return wide->device(1).closed != gates::kOpen; }));
+  // It waits behind the gate.
+  wide->device(1).busy = 1;
+  if (wide->device(1).tell.load() != 0) wide->RingDaemon();
+  EXPECT_TRUE(Until([&] {
+    if (other->device(0).closed != gates::kOpen) Drain(*other);
+    return wide->device(1).closed == gates::kOpen;
+  }));
+  scheduling.Close(2);
+  EXPECT_TRUE(Until([&] { return wide->device(1).tell == 0u; }));
 }
 
 // Hears as a worker does, in a thread of its own, until it is stopped.
