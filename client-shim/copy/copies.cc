@@ -417,9 +417,9 @@ CUresult DescribeNodeCopy(CopySide destination, CopySide source, const Extent& e
   return CUDA_SUCCESS;
 }
 
-// Of resolved sides. `known_host`: the source was pinned memory's counterpart on the device.
+// Of resolved sides. `named`: the source's address as the program gave it.
 static CUresult MakeCopy(Stream* stream, const CopySide& destination, const CopySide& source,
-                         const Extent& extent, uint64_t bytes, bool known_host, Waits waits,
+                         const Extent& extent, uint64_t bytes, uint64_t named, Waits waits,
                          Peers peers, Reads reads) {
   using Kind = CopySide::Kind;
   if (IsAcross(stream, destination, source)) {
@@ -437,7 +437,7 @@ static CUresult MakeCopy(Stream* stream, const CopySide& destination, const Copy
   Where where;
   LONGWIRE_TRY(OpenWhere(stream, &where));
   // What pinned memory holds counts as the program has it when the stream reaches the copy.
-  bool late = where.flags == 0 && known_host && !IsReachedAtOnce(stream);
+  bool late = where.flags == 0 && IsKnownHost(named) && !IsReachedAtOnce(stream);
   calls::lwCopyDevice copy;
   copy.destination = WirePlace(destination, extent);
   copy.source = WirePlace(source, extent);
@@ -460,8 +460,8 @@ CUresult Copy(const CopySide& destination_side, const CopySide& source_side, con
   const bool is_border = peers == Peers::kYes && waits == Waits::kSync && !stream->capture.load() &&
                          HasOtherDevice(stream, destination, source);
   if (is_border) LONGWIRE_TRY(AwaitDevices(stream, destination, source));
-  LONGWIRE_TRY(MakeCopy(stream, destination, source, extent, bytes,
-                        IsKnownHost(source_side.address), waits, peers, reads));
+  LONGWIRE_TRY(MakeCopy(stream, destination, source, extent, bytes, source_side.address, waits,
+                        peers, reads));
   if (is_border) LONGWIRE_TRY(AwaitStream(stream, stream->last.load()));
   return CUDA_SUCCESS;
 }
