@@ -15,6 +15,7 @@ import time
 import unittest
 
 import checkpoint_files
+import counted_training
 import server
 
 LONG = "--long" in sys.argv
@@ -22,7 +23,7 @@ SEED = int(os.environ.get("LONGWIRE_SEED", "0")) or random.randrange(1 << 30)
 KEY = "5f" * 32
 
 
-class CheckpointTest(unittest.TestCase):
+class CheckpointTest(counted_training.TrainingCase):
     def setUp(self):
         self.random = random.Random(SEED)
         print(f"LONGWIRE_SEED={SEED}", file=sys.stderr)
@@ -36,20 +37,6 @@ class CheckpointTest(unittest.TestCase):
         self.enterContext(longwire)
         longwire.kept = pathlib.Path(folder) / "sessions"
         return longwire
-
-    def start(self, longwire, **more):
-        program = subprocess.Popen(
-            longwire.command(longwire.program("counted_training.static"), "stdin", **more),
-            env=longwire.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, text=True)
-        self.addCleanup(program.communicate)
-        self.addCleanup(program.kill)
-        self.assertEqual("READY\n", program.stdout.readline(), longwire.log_tail())
-        return program
-
-    def session(self, longwire):
-        (session,) = longwire.status()["sessions"]
-        return session
 
     def suspend(self, longwire, name, session=None):
         number = session or self.session(longwire)["id"]

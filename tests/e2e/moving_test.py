@@ -8,32 +8,20 @@ import sys
 import time
 import unittest
 
+import counted_training
 import server
 
 LONG = "--long" in sys.argv
 SEED = int(os.environ.get("LONGWIRE_SEED", "0")) or random.randrange(1 << 30)
 
 
-class MovingTest(unittest.TestCase):
+class MovingTest(counted_training.TrainingCase):
     def setUp(self):
         self.random = random.Random(SEED)
         print(f"LONGWIRE_SEED={SEED}", file=sys.stderr)
 
     def serve(self, **options):
         return self.enterContext(server.Server(software_devices=2, **options))
-
-    def start(self, longwire, **more):
-        program = subprocess.Popen(
-            longwire.command(longwire.program("counted_training.static"), "stdin", **more),
-            env=longwire.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, text=True)
-        self.addCleanup(program.kill)
-        self.assertEqual("READY\n", program.stdout.readline(), longwire.log_tail())
-        return program
-
-    def session(self, longwire):
-        (session,) = longwire.status()["sessions"]
-        return session
 
     def migrate(self, longwire, session, device):
         return longwire.cli("admin", "migrate", str(session), str(device))

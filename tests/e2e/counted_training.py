@@ -1,0 +1,19 @@
+"""A test whose programs train, stop between steps for their input, and count every kernel."""
+import subprocess
+import unittest
+
+
+class TrainingCase(unittest.TestCase):
+    def start(self, longwire, **more):
+        program = subprocess.Popen(
+            longwire.command(longwire.program("counted_training.static"), "stdin", **more),
+            env=longwire.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True)
+        self.addCleanup(program.communicate)
+        self.addCleanup(program.kill)
+        self.assertEqual("READY\n", program.stdout.readline(), longwire.log_tail())
+        return program
+
+    def session(self, longwire):
+        (session,) = longwire.status()["sessions"]
+        return session
