@@ -2,6 +2,7 @@
 
 #include "base/try.h"
 #include "client-shim/context/context.h"
+#include "client-shim/stream/stream.h"
 
 namespace longwire::shim {
 namespace {

@@ -8,6 +8,7 @@
 
 #include "base/uuid_text.h"
 #include "link/transport/log.h"
+#include "server/config/config.h"
 #include "server/daemon/sessions/figures.h"
 #include "server/daemon/sessions/health.h"
 #include "server/daemon/sessions/recording.h"
