@@ -294,6 +294,12 @@ std::string EndOfPrefix(std::string prefix) {
 
 pb::Compare Absent(const std::string& key) { return CreatedAt(key, 0); }
 
+pb::Compare Present(const std::string& key) {
+  pb::Compare compare = CreatedAt(key, 0);
+  compare.set_result(pb::Compare::GREATER);
+  return compare;
+}
+
 pb::Compare CreatedAt(const std::string& key, int64_t revision) {
   pb::Compare compare;
   compare.set_key(key);

@@ -86,6 +86,7 @@ std::string EndOfPrefix(std::string prefix);
 
 // Parts of transactions.
 pb::Compare Absent(const std::string& key);
+pb::Compare Present(const std::string& key);
 pb::Compare CreatedAt(const std::string& key, int64_t revision);
 pb::Compare ChangedAt(const std::string& key, int64_t revision);
 pb::RequestOp PutOp(const std::string& key, const std::string& value, int64_t lease = 0);

@@ -395,6 +395,8 @@ bool HostPart::GiveBack(const std::vector<std::string>& numbers) {
     etcd::pb::TxnResponse reply;
     const std::string key = Key(kCapacities, options_.name);
     *request.add_compare() = etcd::ChangedAt(key, truth.capacity_kv.mod_revision());
+    // Once the lease has expired nothing is freed, also if this host does not know that yet.
+    *request.add_compare() = etcd::Present(Key(kHosts, options_.name));
     bool any = false;
     for (const std::string& number : numbers) {
       auto claim = truth.claims.find(number);
