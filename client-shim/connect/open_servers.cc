@@ -9,7 +9,7 @@
 namespace longwire::shim {
 namespace {
 
-constexpr int kAttempts = 3;  // to open what a pool has placed on several hosts
+constexpr int kPlacings = 3;  // to open what a pool has placed on several hosts
 // Devices of a session that was given up are free again by then.
 constexpr std::chrono::seconds kComesBack{5};
 
@@ -68,7 +68,7 @@ std::vector<SessionParts> OpenServers(const Options& options,
     const std::vector<wire::Place> places = std::move(opened[0].places);
     opened = OpenAll(ServersAt(options, places), windows, sentence);
     const std::string failed = HostThatFailed(places, opened);
-    if (failed.empty() || attempt == kAttempts) break;
+    if (failed.empty() || attempt == kPlacings) break;
     if (options.log) Say("%s did not open what was placed there; asking again", failed.c_str());
     opened.clear();  // the other hosts get theirs back
     asked.avoid += (asked.avoid.empty() ? "" : ",") + failed;

@@ -115,6 +115,7 @@ void ClientSession::Trace(const Header& of, uint64_t stream, uint64_t position,
       id == CallId::lwSpansRead || id == CallId::lwSpansMeasure || id == CallId::lwRoundTrip;
   if (!IsRecording() || of_traces || CarriesBulkBytes(id)) return;
   ThreadState& thread = ThisThread();
+  position = TracePosition(server_, position);
   if (IsGated(id)) thread.work_sent = position;
   TheRecorder().Sent({id, thread.number, TraceNow(), position});
 }
