@@ -95,7 +95,7 @@ uint64_t ClientSession::Put(const Header& of, size_t bound, Encode encode, Pendi
       replies_[position] = reply;
     }
     if (calls_are_traced.load(std::memory_order_relaxed)) {
-      Trace(of, header.stream, position, writer.span());
+      Trace(of, header.stream, TracePosition(server_, position), writer.span());
     }
     counts_.calls.fetch_add(1, std::memory_order_relaxed);
     up_.Commit(wire::AlignRecord(header.bytes));
@@ -115,7 +115,6 @@ void ClientSession::Trace(const Header& of, uint64_t stream, uint64_t position,
       id == CallId::lwSpansRead || id == CallId::lwSpansMeasure || id == CallId::lwRoundTrip;
   if (!IsRecording() || of_traces || CarriesBulkBytes(id)) return;
   ThreadState& thread = ThisThread();
-  position = TracePosition(server_, position);
   if (IsGated(id)) thread.work_sent = position;
   TheRecorder().Sent({id, thread.number, TraceNow(), position});
 }

@@ -12,13 +12,12 @@ FREE = "on several hosts: {} devices that nobody uses"
 
 
 class PoolAcrossTest(unittest.TestCase):
-    pool_keys = {}
-    of_host = {}
+    keys, pool_keys, of_host = {}, {}, {}
 
     @classmethod
     def setUpClass(cls):
         cls.pool = cls.enterClassContext(pool_servers.Pool(
-            members=1, pool_keys=cls.pool_keys, of_host=cls.of_host))
+            members=1, keys=cls.keys, pool_keys=cls.pool_keys, of_host=cls.of_host))
 
     def setUp(self):
         self.programs = []
@@ -43,7 +42,7 @@ class PoolAcrossTest(unittest.TestCase):
                            "--", one.program(name)], one.environment(**variables))
 
     def cli(self, *words):
-        return self.pool.servers["a"].cli(*words)
+        return self.pool.servers["a"].cli(*words, "--server", self.pool.servers["a"].address)
 
     def claims(self):
         return [(host, claim) for host, of in sorted(self.pool.claims().items())
@@ -155,8 +154,9 @@ class RefusedPlacesTest(PoolAcrossTest):
 
     def test_another_host_takes_the_place_of_one_that_does_not_open(self):
         self.hold("a", "--devices", "4")
-        opened = [host for host, claim in self.claims() if claim.get("state") == "OPEN"]
-        self.assertEqual(["a", "c"], opened)
+        def opened():
+            return [host for host, claim in self.claims() if claim.get("state") == "OPEN"]
+        server.wait_for(lambda: opened() == ["a", "c"], 10, "sessions at a and c")
         self.check()
 
     def test_all_or_nothing(self):
@@ -169,7 +169,8 @@ class RefusedPlacesTest(PoolAcrossTest):
 
 class LimitTest(PoolAcrossTest):
     """Each of its sessions counts."""
-    pool_keys = {"limits": [{"tenant": "default", "sessions": 2}]}
+    keys = {"tenants": [{"name": "research", "identities": ["loopback"], "admin": True}]}
+    pool_keys = {"limits": [{"tenant": "research", "sessions": 2}]}
 
     def test_sessions_of_the_tenant(self):
         result = self.run_at("a", "vector_add.static", "--devices", "6")
