@@ -254,7 +254,7 @@ bool LinkSession::Understands(const wire::Message& message) {
 }
 
 // There is no session here.
-bool LinkSession::TellPlaces(const wire::Places& places) {
+bool LinkSession::TellPlaces(const wire::PlaceList& places) {
   wire::Writer writer;
   places.Encode(writer);
   wire::SendMessage(socket_.get(), writer.span());

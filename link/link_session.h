@@ -52,7 +52,7 @@ class LinkSession {
     ServerChannel channel;
     transport::OpenSessionReply opened;
     wire::OpenReply reply;
-    wire::Places places;  // instead of a reply: where the program opens its sessions itself
+    wire::PlaceList places;  // instead of a reply: where the program opens its sessions itself
     std::atomic<int32_t> code{
         transport::kNoDevice};      // CUresult for the program if the server refused
     std::atomic<uint64_t> wait{0};  // as wire::OpenReply has it
@@ -60,7 +60,7 @@ class LinkSession {
   };
 
   bool Open(wire::Message& message);
-  bool TellPlaces(const wire::Places& places);
+  bool TellPlaces(const wire::PlaceList& places);
   bool Resume(wire::Message& message);
   void NoteSession(const transport::Token& token);
   bool AdoptLanes(wire::Message& message, uint32_t lanes);

@@ -110,9 +110,9 @@ void AskForAnotherPlace(int attempt, transport::OpenSessionRequest* request) {
   SetTickets(&place);
 }
 
-wire::Places PlacesOf(const transport::OpenSessionRequest& request,
-                      const transport::OpenSessionReply& reply) {
-  wire::Places places;
+wire::PlaceList PlacesOf(const transport::OpenSessionRequest& request,
+                         const transport::OpenSessionReply& reply) {
+  wire::PlaceList places;
   const int count = reply.places_size();
   if (count < 2 || count > request.place().further_tickets_size() + 1) return places;
   for (int i = 0; i < count; ++i) {

@@ -20,7 +20,7 @@ void AskForAnotherPlace(int attempt, transport::OpenSessionRequest* request);
 
 // Where the program is to open its sessions, with the tickets that the request named. None if the
 // server has not answered with places that go with it.
-wire::Places PlacesOf(const transport::OpenSessionRequest& request,
-                      const transport::OpenSessionReply& reply);
+wire::PlaceList PlacesOf(const transport::OpenSessionRequest& request,
+                         const transport::OpenSessionReply& reply);
 
 }  // namespace longwire::link

@@ -36,7 +36,7 @@ bool ReadPlace(std::string_view text, std::string* number, std::string* ticket) 
   return true;
 }
 
-void Places::Encode(Writer& writer) const {
+void PlaceList::Encode(Writer& writer) const {
   writer.U32(kMagic);
   writer.U32(static_cast<uint32_t>(places.size()));
   for (const Place& place : places) {
@@ -47,7 +47,7 @@ void Places::Encode(Writer& writer) const {
   }
 }
 
-WireResult Places::Decode(Reader& reader) {
+WireResult PlaceList::Decode(Reader& reader) {
   LW_TRY(DecodeMagic(reader, kMagic));
   uint32_t count = 0;
   LW_TRY(reader.Count(&count, 5 * sizeof(uint32_t), kMaxServers));

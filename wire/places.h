@@ -33,7 +33,7 @@ struct Place {
 // False if it is no such text.
 bool ReadPlace(std::string_view text, std::string* number, std::string* ticket);
 
-struct Places {
+struct PlaceList {
   std::vector<Place> places;  // 2 to kMaxServers
 
   void Encode(Writer& writer) const;

@@ -5,16 +5,16 @@
 namespace longwire::wire {
 namespace {
 
-Places Two() {
+PlaceList Two() {
   return {{{"gpu1", "gpu1.example.org:7411", "ab12", std::string("\0\x7f\xff", 3), 2},
            {"gpu2", "gpu2.example.org:7411", "ab12-e1", "ticket", 1}}};
 }
 
-TEST(Places, ComeBackAsTheyWere) {
+TEST(PlaceList, ComeBackAsTheyWere) {
   Writer writer;
   Two().Encode(writer);
   ASSERT_TRUE(IsPlaces(writer.span()));
-  Places read;
+  PlaceList read;
   Reader reader(writer.span());
   ASSERT_EQ(read.Decode(reader), WireResult::kOk);
   ASSERT_EQ(read.places.size(), 2u);
@@ -23,15 +23,15 @@ TEST(Places, ComeBackAsTheyWere) {
   EXPECT_EQ(read.places[1].devices, 1u);
 }
 
-TEST(Places, AnythingShorterIsNone) {
+TEST(PlaceList, AnythingShorterIsNone) {
   Writer writer;
   Two().Encode(writer);
   for (size_t size = 0; size < writer.span().size(); ++size) {
-    Places read;
+    PlaceList read;
     Reader reader(writer.span().first(size));
     EXPECT_NE(read.Decode(reader), WireResult::kOk) << size;
   }
-  Places one = Two();
+  PlaceList one = Two();
   one.places.pop_back();
   Writer short_writer;
   one.Encode(short_writer);
@@ -39,7 +39,7 @@ TEST(Places, AnythingShorterIsNone) {
   EXPECT_NE(one.Decode(reader), WireResult::kOk) << "one place needs no such message";
 }
 
-TEST(Places, OneIsAText) {
+TEST(PlaceList, OneIsAText) {
   const std::string text = Two().places[0].Text();
   EXPECT_EQ(text, "ab12:007fff");
   std::string number, ticket;

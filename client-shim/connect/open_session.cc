@@ -111,7 +111,7 @@ bool TakeReply(const Options& options, const wire::OpenRequest& request, wire::M
   wire::Reader reader(message.bytes);
   if (MayHavePlaces(options) && wire::IsPlaces(message.bytes)) {
     *sentence = "the places that the pool has given cannot be read; upgrade longwire-link";
-    wire::Places places;
+    wire::PlaceList places;
     if (places.Decode(reader) != wire::WireResult::kOk) return false;
     parts->places = std::move(places.places);
     return true;

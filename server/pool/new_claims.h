@@ -1,4 +1,4 @@
-// The claims of a program that is placed, at one host or several, and what it is told of them.
+// The claims of a program that is placed, at one host or several, and the answer about them.
 #pragma once
 
 #include <string>

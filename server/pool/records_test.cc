@@ -87,7 +87,7 @@ TEST_F(RecordsDirectoryTest, NothingIsPlacedAtAHostThatIsNotUnderstood) {
   PutHost("e", R"({"incarnation":"1","format":1,"colour":"red"})");
   EXPECT_EQ(Closed("a"), "");
   EXPECT_THAT(Closed("b"), HasSubstr("host/b in etcd is of a newer version (format 3; the placer "
-                                     "reads 1)"));
+                                     "reads 2)"));
   EXPECT_THAT(Closed("c"), HasSubstr("cap/c in etcd is of a newer version"));
   EXPECT_THAT(Closed("d"), HasSubstr("cap/d in etcd cannot be read"));
   EXPECT_EQ(Closed("e"), "") << "members that it may ignore";

@@ -57,6 +57,7 @@ class PlacesTest(PoolAcrossTest):
         result = self.run_at("c", "across_order.static", "--devices", "4")
         self.assertIsNone(programs.what_is_wrong("across_order", result),
                           f"{result}\n{self.logs()}")
+        server.wait_for(self.pool.no_claims, 20, "the end of its claims")
         self.hold("c", "--devices", "4")
         claims = self.claims()
         self.assertEqual(["a", "b"], [host for host, _ in claims])
@@ -169,16 +170,21 @@ class RefusedPlacesTest(PoolAcrossTest):
 
 class LimitTest(PoolAcrossTest):
     """Each of its sessions counts."""
-    keys = {"tenants": [{"name": "research", "identities": ["loopback"], "admin": True}]}
-    pool_keys = {"limits": [{"tenant": "research", "sessions": 2}]}
+    keys = {"software_device": {"count": 2},
+            "tenants": [{"name": "research", "identities": ["loopback"], "devices": 2,
+                         "admin": True}]}
+    pool_keys = {"limits": [{"tenant": "research", "sessions": 4}]}
 
     def test_sessions_of_the_tenant(self):
-        result = self.run_at("a", "vector_add.static", "--devices", "6")
+        for host in "abc":
+            self.hold("a", "--devices", "1", "--memory", "400MiB", "--label", f"name={host}")
+        wide = ["--devices", "2", "--memory", "300MiB"]
+        self.assertIn("on several hosts: has room: 1 of a, 1 of b",
+                      self.cli("pool", "explain", *wide).out)
+        result = self.run_at("a", "vector_add.static", *wide)
         self.assertEqual(1, result.code, result)
-        self.assertIn("on more than 2 hosts", result.err)
-        self.hold("a", "--devices", "4")
-        result = self.run_at("a", "vector_add.static")
-        self.assertIn("has 2 sessions in the pool already", result.err)
+        self.assertIn("MiB are missing", result.err)
+        self.check()
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ class BridgeTicketsTest : public AttachTest {
     return attach;
   }
 
-  // Whether it is let in; what it is told if it is not.
+  // Whether it is let in; the sentence if it is not.
   std::string Refusal(const transport::Attach& attach) {
     Answer answer = Attach(attach, 1, transport::kTransfer);
     answer.stream->End(true);
