@@ -51,7 +51,7 @@ def cable_bytes():
 
 
 def measure(both, count, size, rounds, disabled, raw):
-    """upload and copy in GB/s, and MiB that passed the program: by its count, and by the cable's."""
+    """upload and copy in GB/s, and MiB that passed the program: by its count, and its cable's."""
     one = both[0]
     address = ",".join(each.address for each in both)
     variables = {"LONGWIRE_ACROSS": 1, "LONGWIRE_TRACE": "summary", "LONGWIRE_COMPRESSION": "none",

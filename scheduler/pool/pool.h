@@ -68,7 +68,7 @@ struct Wish {
   std::string tenant;
   std::string identity;
   uint32_t devices = 1;
-  // On so many hosts at most; where several are needed, each part has its devices to itself.
+  // The most hosts it may have; where several are needed, each part has its devices to itself.
   uint32_t hosts = 1;
   uint64_t bytes = 0;  // on each device; 0: the program did not say
   Labels labels;

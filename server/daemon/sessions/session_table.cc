@@ -10,7 +10,6 @@
 #include "base/reason.h"
 #include "link/transport/codes.h"
 #include "link/transport/log.h"
-#include "server/config/config.h"
 #include "server/daemon/pool/requirements.h"
 #include "server/daemon/sessions/terms.h"
 #include "server/daemon/sessions/warden_check.h"
