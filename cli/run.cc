@@ -99,6 +99,10 @@ void AddRequirements(CLI::App& command) {
   command.add_flag_callback(
       "--across", [] { setenv("LONGWIRE_ACROSS", "1", 1); },
       "give the program devices of every server in the list, not of the first that answers");
+  command.add_flag_callback(
+      "--same-host", [] { setenv("LONGWIRE_SAME_HOST", "1", 1); },
+      "in a pool, all devices of one host, also where only several have enough; it waits, or is "
+      "refused with the reason");
   auto set_limit = [](const std::string& text) {
     if (!wire::ParseDuration(text, wire::kLongestWaitSeconds)) {
       RefuseValue(

@@ -207,6 +207,7 @@ bool LinkSession::AskToOpen(const transport::OpenSessionRequest& request, Conten
   grpc::Status status = CallOpen(contender.address(), request, contender, asked, sentence);
   if (status.ok()) status = GoToPlace(request, contender, asked, sentence);
   if (!sentence->empty()) return false;
+  if (status.ok() && !asked->places.places.empty()) return true;
   const transport::OpenSessionReply& answer = asked->opened;
   wire::Reader reader(BytesOf(answer.reply()));
   if (!status.ok()) {
@@ -252,6 +253,14 @@ bool LinkSession::Understands(const wire::Message& message) {
   return false;
 }
 
+// There is no session here.
+bool LinkSession::TellPlaces(const wire::PlaceList& places) {
+  wire::Writer writer;
+  places.Encode(writer);
+  wire::SendMessage(socket_.get(), writer.span());
+  return false;
+}
+
 bool LinkSession::Open(wire::Message& message) {
   if (!Understands(message)) return false;
   auto program = wire::PeerCredentials(socket_.get());
@@ -280,6 +289,7 @@ bool LinkSession::Open(wire::Message& message) {
   }
   Asked& asked = AskedOf(*first);
   server_ = std::move(asked.channel);
+  if (!asked.places.places.empty()) return TellPlaces(asked.places);
   session_ = asked.opened.session();
   if (!MakeLanes(asked.opened, asked.reply)) {
     sentence = "longwire-link has no room for a session's rings: " + base::Reason(errno);

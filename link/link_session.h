@@ -25,6 +25,7 @@
 #include "link/transport/codes.h"
 #include "proto/transport.grpc.pb.h"
 #include "wire/open.h"
+#include "wire/places.h"
 #include "wire/socket.h"
 
 namespace longwire::link {
@@ -51,6 +52,7 @@ class LinkSession {
     ServerChannel channel;
     transport::OpenSessionReply opened;
     wire::OpenReply reply;
+    wire::PlaceList places;  // instead of a reply: where the program opens its sessions itself
     std::atomic<int32_t> code{
         transport::kNoDevice};      // CUresult for the program if the server refused
     std::atomic<uint64_t> wait{0};  // as wire::OpenReply has it
@@ -58,6 +60,7 @@ class LinkSession {
   };
 
   bool Open(wire::Message& message);
+  bool TellPlaces(const wire::PlaceList& places);
   bool Resume(wire::Message& message);
   void NoteSession(const transport::Token& token);
   bool AdoptLanes(wire::Message& message, uint32_t lanes);

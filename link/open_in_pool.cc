@@ -19,7 +19,11 @@ constexpr int kPlaces = 3;  // that are tried
 grpc::Status LinkSession::GoToPlace(transport::OpenSessionRequest request, Contender& contender,
                                     Asked* asked, std::string* sentence) {
   grpc::Status status;
+  // One of several places: the program itself asks for others.
+  if (request.place().placed()) return status;
   for (int attempt = 1; status.ok(); ++attempt) {
+    asked->places = PlacesOf(request, asked->opened);
+    if (!asked->places.places.empty()) return status;
     const transport::Place place = asked->opened.place();
     if (!place.address().empty()) {
       auto address = transport::ParseAddress(place.address(), sentence);

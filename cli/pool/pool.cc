@@ -12,6 +12,7 @@
 #include "link/transport/grpc_setup.h"
 #include "scheduler/pool/pool.h"
 #include "server/daemon/pool/requirements.h"
+#include "wire/limits.h"
 #include "wire/versions.h"
 
 namespace longwire::cli {
@@ -61,10 +62,11 @@ void PrintHost(const transport::PoolHost& host) {
   if (!host.unknown().empty()) std::printf("  %s\n", Printable(host.unknown()).c_str());
   if (host.has_withdrawn()) std::printf("  %s\n", WithdrawalText(host).c_str());
   for (const transport::PoolDevice& device : host.devices()) {
-    std::printf("  device %d  %s: %u sessions, %s of %s promised, %.0f %% busy%s\n",
+    std::printf("  device %d  %s: %u sessions, %s of %s promised, %.0f %% busy%s%s\n",
                 device.ordinal(), Printable(device.name()).c_str(), device.sessions(),
                 BytesText(device.promised()).c_str(), BytesText(device.total()).c_str(),
-                100 * device.busy(), device.cordoned() ? ", cordoned" : "");
+                100 * device.busy(), device.cordoned() ? ", cordoned" : "",
+                device.alone() ? ", of one program alone" : "");
   }
 }
 
@@ -99,6 +101,7 @@ plan::HostState StateOf(const transport::PoolHost& host) {
   state.sessions = host.sessions();
   state.sessions_limit = host.sessions_limit();
   state.cordoned = host.cordoned();
+  state.gives_alone = host.gives_alone();
   state.closed = host.unknown();
   state.protocols = {host.oldest_protocol(), host.newest_protocol()};
   for (const transport::PoolDevice& device : host.devices()) {
@@ -108,6 +111,7 @@ plan::HostState StateOf(const transport::PoolHost& host) {
     to.promised = device.promised();
     to.sessions = device.sessions();
     to.cordoned = device.cordoned();
+    to.alone = device.alone();
     to.busy = device.busy();
   }
   return state;
@@ -123,8 +127,35 @@ std::string Verdict(const plan::Wish& wish, const transport::PoolHost& host) {
   return lacks == 0 ? "has room" : "not now: " + BytesText(lacks) + " are missing";
 }
 
+// What several hosts together would give a program that fits none of them.
+struct Together {
+  std::vector<plan::Part> parts;
+  std::string text;  // empty: it is not asked for
+};
+
+Together TogetherFor(const plan::Wish& wish, const transport::PoolFigures& pool) {
+  Together together;
+  if (wish.hosts < 2 || wish.devices < 2) return together;
+  std::vector<plan::HostState> states;
+  for (const transport::PoolHost& host : pool.hosts()) {
+    if (host.joined()) states.push_back(StateOf(host));
+  }
+  together.parts = plan::ChooseApart(wish, states, "least_loaded",
+                                     [](const auto&, const auto&) { return true; });
+  for (const plan::Part& part : together.parts) {
+    together.text += (together.text.empty() ? "has room: " : ", ") +
+                     std::to_string(part.devices.size()) + " of " + part.host;
+  }
+  if (together.text.empty()) {
+    together.text =
+        "not now: " + std::to_string(plan::FreeApart(wish, states)) + " devices that nobody uses";
+  }
+  return together;
+}
+
 struct Told {
   int devices = 1;
+  bool same_host = false;
   std::string memory;
   std::vector<std::string> labels;
   bool json = false;
@@ -151,6 +182,7 @@ int Explain(const Told& told) {
   if (!Ask(server, "pool explain", &pool)) return 1;
   plan::Wish wish;
   wish.devices = static_cast<uint32_t>(told.devices);
+  wish.hosts = told.same_host ? 1 : wire::kMaxServers;
   wish.bytes = read.bytes;
   wish.labels = read.labels;
   wish.protocols = {wire::SpokenVersions().oldest, wire::SpokenVersions().newest};
@@ -165,6 +197,9 @@ int Explain(const Told& told) {
     if (told.json) continue;
     std::printf("%s: %s\n", Printable(host.name()).c_str(), Printable(verdict).c_str());
   }
+  Together together;
+  if (!room) together = TogetherFor(wish, pool);
+  room |= !together.parts.empty();
   if (told.json) {
     std::string waiting;
     for (const transport::PoolWaiter& waiter : pool.waiting()) {
@@ -172,8 +207,12 @@ int Explain(const Told& told) {
     }
     JsonObject object;
     object.Add("room", room).AddValue("hosts", "[" + list + "]");
+    if (!together.text.empty()) object.Add("several_hosts", together.text);
     object.AddValue("waiting", "[" + waiting + "]").Print();
     return room ? 0 : 1;
+  }
+  if (!together.text.empty()) {
+    std::printf("on several hosts: %s\n", Printable(together.text).c_str());
   }
   if (pool.hosts_size() == 0) std::printf("no host is in the pool\n");
   for (const transport::PoolWaiter& waiter : pool.waiting()) PrintWaiter(waiter);
@@ -206,10 +245,12 @@ void AddPool(CommandLine& line) {
       ->type_name("NAME=VALUE")
       ->expected(1)
       ->take_all();
+  explain.add_flag("--same-host", told->same_host, "all of them at one host");
   explain.add_flag("--json", told->json, "the same for programs");
   AddConnection(explain, Reach::kNetworkAndLocal);
   explain.footer(std::string(kOperatorHelp) +
-                 "The exit status is 0 if a host has room, 1 if none has or the server does not "
+                 "The exit status is 0 if a host has room, or several"
+                 " together, 1 if none has or the server does not "
                  "answer, 2 if this command was called wrongly.");
   group.footer("See longwire status --pool for all of it.");
 }

@@ -25,7 +25,8 @@ std::string Json(const transport::PoolDevice& device) {
          ",\"memory_promised\":" + std::to_string(device.promised()) +
          ",\"memory_total\":" + std::to_string(device.total()) +
          ",\"sessions\":" + std::to_string(device.sessions()) +
-         ",\"cordoned\":" + Truth(device.cordoned()) + "}";
+         ",\"cordoned\":" + Truth(device.cordoned()) + (device.alone() ? ",\"alone\":true" : "") +
+         "}";
 }
 
 std::string Json(const transport::PoolHost& host) {

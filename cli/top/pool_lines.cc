@@ -117,7 +117,11 @@ std::vector<std::string> HostLines(const PoolFigures& pool, int width) {
     for (const PoolDevice& device : host.devices()) {
       table.Add({"", std::to_string(device.ordinal()), Printable(device.name()),
                  Percent(device.busy()), MemoryText(device.promised(), device.total()),
-                 std::to_string(device.sessions()), device.cordoned() ? "cordoned" : "", "", ""});
+                 std::to_string(device.sessions()),
+                 device.cordoned() ? "cordoned"
+                 : device.alone()  ? "alone"
+                                   : "",
+                 "", ""});
     }
   }
   return table.Lines(width);

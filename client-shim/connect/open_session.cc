@@ -18,6 +18,7 @@
 #include "longwire/call_ids.h"
 #include "wire/driver_variables.h"
 #include "wire/lost_descriptors.h"
+#include "wire/places.h"
 #include "wire/switches.h"
 
 namespace longwire::shim {
@@ -49,6 +50,11 @@ std::string ProgramName() {
   return length > 0 ? std::string(path, static_cast<size_t>(length)) : "";
 }
 
+// Whether a pool may place it on several hosts.
+bool MayHavePlaces(const Options& options) {
+  return !options.same_host && !options.across && options.place.empty() && !IsLocal(options);
+}
+
 wire::OpenRequest MakeRequest(const Options& options, const std::vector<wire::Window>& windows) {
   wire::OpenRequest request;
   request.pid = static_cast<uint32_t>(getpid());
@@ -68,6 +74,11 @@ wire::OpenRequest MakeRequest(const Options& options, const std::vector<wire::Wi
       {"LONGWIRE_PROGRAM_ID=", options.program_id}, {"LONGWIRE_REQUEST=", options.request}};
   for (const auto& [name, value] : told) {
     if (!value.empty()) request.environment.push_back(name + value);
+  }
+  if (MayHavePlaces(options)) request.environment.emplace_back(wire::kOverHosts);
+  for (const auto& [name, value] : {std::pair(wire::kPlaceVariable, options.place),
+                                    std::pair(wire::kAvoidVariable, options.avoid)}) {
+    if (!value.empty()) request.environment.push_back(std::string(name) + value);
   }
   if (!options.wait) {
     request.environment.emplace_back(wire::kWaitsByDefault);
@@ -98,6 +109,13 @@ bool IsRing(const wire::RingMemory* ring) {
 bool TakeReply(const Options& options, const wire::OpenRequest& request, wire::Message& message,
                SessionParts* parts, std::string* sentence) {
   wire::Reader reader(message.bytes);
+  if (MayHavePlaces(options) && wire::IsPlaces(message.bytes)) {
+    *sentence = "the places that the pool has given cannot be read; upgrade longwire-link";
+    wire::PlaceList places;
+    if (places.Decode(reader) != wire::WireResult::kOk) return false;
+    parts->places = std::move(places.places);
+    return true;
+  }
   if (parts->reply.Decode(reader) != wire::WireResult::kOk) {
     *sentence = "the answer of the server cannot be read; is it a longwired of this version?";
     return false;
@@ -199,7 +217,7 @@ Outcome Ask(const Options& options, const wire::OpenRequest& request, Clock::tim
     return closed ? Outcome::kClosed : Outcome::kFailed;
   }
   if (!TakeReply(options, request, *message, parts, sentence)) return Outcome::kFailed;
-  if (takeover != nullptr && parts->reply.code == 0) {
+  if (takeover != nullptr && parts->reply.code == 0 && parts->places.empty()) {
     parts->renewal = RenewalBy(std::move(takeover), *parts);
   }
   return Outcome::kAnswered;

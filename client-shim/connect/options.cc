@@ -111,6 +111,8 @@ Options ReadOptions(const char* configuration_path) {
   options.server = value("LONGWIRE_SERVER");
   const std::string across = value("LONGWIRE_ACROSS");
   options.across = !across.empty() && across != "0";
+  const std::string same_host = value("LONGWIRE_SAME_HOST");
+  options.same_host = !same_host.empty() && same_host != "0";
   options.identity = wire::FindIdentityFiles(settings);
   options.link = value("LONGWIRE_LINK");
   options.runtime_directory = value("LONGWIRE_RUNTIME_DIR");

@@ -30,6 +30,9 @@ struct Options {
   std::string memory;              // LONGWIRE_MEMORY: needed on each device; empty: not said
   std::string time_limit;          // LONGWIRE_TIME_LIMIT: after it the server ends the session
   std::string labels;              // LONGWIRE_LABELS: of hosts in a pool, NAME=VALUE with commas
+  bool same_host = false;          // LONGWIRE_SAME_HOST: of a pool, all devices of one host
+  std::string place;               // of one of several places in a pool: as wire::Place has it
+  std::string avoid;               // hosts that did not open what was placed there, with commas
   std::string request;             // while it waits: by what the pool knows that it asks again
   bool log = false;                // LONGWIRE_LOG: messages about events, on stderr
   bool trace_calls = false;        // LONGWIRE_TRACE=calls: one line per call on stderr

@@ -172,12 +172,7 @@ ClientSession* MakeSession(SessionParts parts) {
 
 void BeginTraces() {
   const Options& options = ProcessOptions();
-  if (AreSeveral() && !options.trace_file.empty()) {
-    Say("there is no trace of a program with devices of several servers: set LONGWIRE_SERVER to "
-        "one of them, or unset LONGWIRE_TRACE_FILE");
-  } else {
-    StartTrace();
-  }
+  StartTrace();
   // Each call notes when it begins.
   if (options.trace_calls || IsRecording()) special_calls.fetch_add(1);
   calls_are_traced.store(options.trace_calls || options.trace_summary || IsRecording());

@@ -23,6 +23,14 @@ std::string NewProgramId() {
   return text;
 }
 
+void MakeOneProgram(std::vector<Options>* servers) {
+  const std::string id = servers->size() > 1 ? NewProgramId() : "";
+  for (Options& one : *servers) {
+    one.server_count = static_cast<int>(servers->size());
+    one.program_id = id;
+  }
+}
+
 }  // namespace
 
 std::vector<Options> ServersOf(const Options& options, std::string* sentence) {
@@ -47,11 +55,21 @@ std::vector<Options> ServersOf(const Options& options, std::string* sentence) {
                 " servers, and LONGWIRE_SERVER names " + std::to_string(servers.size());
     return {};
   }
-  const std::string id = servers.size() > 1 ? NewProgramId() : "";
-  for (Options& one : servers) {
-    one.server_count = static_cast<int>(servers.size());
-    one.program_id = id;
+  MakeOneProgram(&servers);
+  return servers;
+}
+
+std::vector<Options> ServersAt(const Options& options, const std::vector<wire::Place>& places) {
+  std::vector<Options> servers;
+  for (const wire::Place& place : places) {
+    Options& one = servers.emplace_back(options);
+    one.server = place.address;
+    one.server_number = static_cast<int>(servers.size()) - 1;
+    one.place = place.Text();
+    one.devices = std::to_string(place.devices);
+    one.wait = std::chrono::seconds(0);
   }
+  MakeOneProgram(&servers);
   return servers;
 }
 

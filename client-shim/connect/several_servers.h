@@ -8,12 +8,16 @@
 #include <vector>
 
 #include "client-shim/connect/options.h"
+#include "wire/places.h"
 
 namespace longwire::shim {
 
 // One for each server whose devices the program gets: the options with that server alone. Without
 // LONGWIRE_ACROSS that is one. Empty if there can be no such program; *sentence says why.
 std::vector<Options> ServersOf(const Options& options, std::string* sentence);
+
+// Likewise for a program that a pool has placed on several hosts, which have to open it now.
+std::vector<Options> ServersAt(const Options& options, const std::vector<wire::Place>& places);
 
 // The PCI domain of a device, different for every server: hosts number their buses alike.
 int DomainAt(int server, int domain);

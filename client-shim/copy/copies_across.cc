@@ -86,6 +86,15 @@ class CopyStream {
     return TakeError(stream_->context);
   }
 
+  // The same where both sides are of this server, on whichever devices. It waits for no other work
+  // of theirs, as the copy is in the order of the program's stream already.
+  CUresult MakeThere(const CopySide& destination, const CopySide& source, const Extent& extent) {
+    LONGWIRE_TRY(result_);
+    LONGWIRE_TRY(Copy(destination, source, extent, stream_->handle, Waits::kAsync, Peers::kYes));
+    LONGWIRE_TRY(AwaitStream(stream_, stream_->last.load()));
+    return TakeError(stream_->context);
+  }
+
   // One of them is called for the one side of a copy over the bridge to the other session.
   CUresult Send(const CopySide& source, const Extent& extent, const Way& way,
                 const ClientSession& to) {
@@ -135,6 +144,9 @@ struct Job {
 
 CUresult Job::Make() const {
   if (to != nullptr && from != nullptr) {
+    if (to->session == from->session) {
+      return CopyStream(to).MakeThere(destination, source, extent);
+    }
     return HasBridge(*from->session, *to->session) ? MakeOverBridge() : MakeInPieces();
   }
   return CopyStream(to != nullptr ? to : from).Make(destination, source, extent);

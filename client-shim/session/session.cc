@@ -95,7 +95,7 @@ uint64_t ClientSession::Put(const Header& of, size_t bound, Encode encode, Pendi
       replies_[position] = reply;
     }
     if (calls_are_traced.load(std::memory_order_relaxed)) {
-      Trace(of, header.stream, position, writer.span());
+      Trace(of, header.stream, TracePosition(server_, position), writer.span());
     }
     counts_.calls.fetch_add(1, std::memory_order_relaxed);
     up_.Commit(wire::AlignRecord(header.bytes));

@@ -38,6 +38,7 @@
 #include "wire/buffer.h"
 #include "wire/limits.h"
 #include "wire/open.h"
+#include "wire/places.h"
 #include "wire/record.h"
 #include "wire/rings/ring.h"
 #include "wire/rings/spinning.h"
@@ -92,6 +93,8 @@ struct SessionParts {
   wire::OpenReply reply;
   int server = 0;    // its place among the program's servers
   std::string name;  // of the server, where there are several; else empty
+  // Instead of a session: where a pool has placed the program's.
+  std::vector<wire::Place> places;
 };
 
 // Counts of uploads that are offered by their digest (image_upload.h).

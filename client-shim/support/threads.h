@@ -20,7 +20,7 @@ struct ThreadState {
   uint32_t strict_captures = 0;     // captures in mode global or thread-local begun by this thread
   bool runs_host_function = false;  // calls that leave the client are refused
   uint64_t call_began = 0;          // while calls are traced: nanoseconds of a steady clock
-  uint64_t work_sent = UINT64_MAX;  // likewise: the position of the call's newest work in the log
+  uint64_t work_sent = UINT64_MAX;  // likewise: the TracePosition of the call's newest work
 };
 
 // The calling thread's state. It is torn down at the thread's end (its own streams are destroyed

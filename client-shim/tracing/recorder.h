@@ -31,15 +31,22 @@ struct CallNote {
   uint32_t thread = 0;
   uint64_t began = 0;
   uint64_t ended = 0;
-  uint64_t position = kNone;  // in the log, of the work that it gave a device
+  uint64_t position = kNone;  // TracePosition of the work that it gave a device
 };
+
+// A position in the log of a session, which no other session of the program has; JSON's numbers
+// hold it exactly.
+inline uint64_t TracePosition(int server, uint64_t position) {
+  constexpr int kPositionBits = 48;
+  return static_cast<uint64_t>(server) << kPositionBits | position;
+}
 
 // A record of the log.
 struct SentNote {
   CallId call{};
   uint32_t thread = 0;
   uint64_t at = 0;
-  uint64_t position = 0;
+  uint64_t position = 0;  // TracePosition
 };
 
 struct MemoryNote {

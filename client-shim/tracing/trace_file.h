@@ -11,8 +11,14 @@
 
 namespace longwire::shim {
 
-// The tracks' processes in the file.
-enum class TracePart : uint32_t { kProgram = 1, kWay = 2, kWorker = 3, kDevices = 10 };
+// The tracks' processes in the file. Workers of further servers are kFurtherWorkers + server.
+enum class TracePart : uint32_t {
+  kProgram = 1,
+  kWay = 2,
+  kWorker = 3,
+  kDevices = 10,
+  kFurtherWorkers = 100
+};
 
 class TraceFile {
  public:

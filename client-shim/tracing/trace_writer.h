@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "client-shim/tracing/recorder.h"
@@ -15,31 +15,40 @@
 
 namespace longwire::shim {
 
+// What one session's spans are of.
+struct TracedSession {
+  int server = 0;
+  std::string name;          // of the server, where there are several; else empty
+  std::vector<int> devices;  // the program's number of each of the session's; -1: it sees it not
+  ServerClock clock;
+};
+
 class TraceWriter {
  public:
   explicit TraceWriter(TraceFile& file) : file_(file) {}
 
   // The names of the parts: the program, and what serves it.
-  void Begin(const wire::OpenReply& opened, uint64_t start);
+  void Begin(uint64_t start);
+  void Begin(const TracedSession& session, const wire::OpenReply& opened);
   void Write(const Notes& notes);
-  void Write(const std::vector<calls::CallSpan>& spans, const ServerClock& clock);
-  void Name(uint64_t function, std::string_view name);
+  void Write(const std::vector<calls::CallSpan>& spans, const TracedSession& session);
+  void Name(const TracedSession& session, uint64_t function, std::string_view name);
   // What is known of the server's clock.
-  void WriteClock(const ServerClock& clock);
+  void WriteClock(const TracedSession& session);
 
  private:
   // Notes of calls whose measurements have not come, at most; the oldest go.
   static constexpr size_t kSentLimit = size_t{1} << 18;
 
   void NameTrack(uint32_t part, uint64_t track, const std::string& name);
-  void WriteSpan(const calls::CallSpan& span, const ServerClock& clock);
-  uint64_t WriteDeviceSpan(const calls::CallSpan& span, const ServerClock& clock, uint64_t sent,
+  void WriteSpan(const calls::CallSpan& span, const TracedSession& session);
+  uint64_t WriteDeviceSpan(const calls::CallSpan& span, const TracedSession& session, uint64_t sent,
                            uint64_t begun);
-  std::string NameOf(const calls::CallSpan& span) const;
+  std::string NameOf(const calls::CallSpan& span, const TracedSession& session) const;
 
   TraceFile& file_;
-  std::map<uint64_t, SentNote> sent_;  // by position
-  std::unordered_map<uint64_t, std::string> names_;
+  std::map<uint64_t, SentNote> sent_;                         // by position
+  std::map<std::pair<int, uint64_t>, std::string> names_;     // of servers' functions
   std::map<std::pair<uint32_t, uint64_t>, uint64_t> tracks_;  // when the last span ended
 };
 

@@ -10,6 +10,7 @@ namespace {
 
 // Free for new promises.
 uint64_t FreeOf(const DeviceState& device) {
+  if (device.alone) return 0;
   return device.total - std::min(device.total, device.promised);
 }
 
@@ -162,18 +163,19 @@ bool IsBefore(const Wish& wish, const HostState& one, const HostState& other,
          std::tuple(steps(other), sessions.second, free.first, other.name);
 }
 
-void Take(const Wish& wish, const std::vector<int32_t>& devices, HostState* host) {
+void Take(const Wish& wish, const std::vector<int32_t>& devices, HostState* host, bool alone) {
   ++host->sessions;
   host->programs.insert(KindOf(wish.tenant, wish.program));
   Held& held = host->held[wish.tenant];
   ++held.sessions;
   ++host->identities[wish.identity];
-  held.bytes += BytesOf(wish);
+  held.bytes += devices.size() * std::max(wish.bytes, kLeastBytes);
   for (DeviceState& device : host->devices) {
     if (std::ranges::count(devices, device.ordinal) == 0) continue;
     const uint64_t need = Need(wish, device);
     device.promised += need;
     ++device.sessions;
+    device.alone |= alone;
     if (device.free_seen != UINT64_MAX) device.free_seen -= std::min(device.free_seen, need);
   }
 }

@@ -58,18 +58,18 @@ bool MayPass(const Pass& pass, const Wish& wish, const Earmark& earmark) {
 }
 
 bool TakesFrom(const Earmark& earmark, const Wish& wish, const HostState& host,
-               const std::vector<int32_t>& devices) {
+               const std::vector<int32_t>& devices, bool alone) {
   if (earmark.host != &host || earmark.wish == &wish) return false;
   HostState after = host;
-  Take(wish, devices, &after);
+  Take(wish, devices, &after, alone);
   return Lacks(*earmark.wish, after) > Lacks(*earmark.wish, host);
 }
 
 // Whom it would take room from there; nullptr: nobody, or who is ready later than it ends.
 const Wish* Blocker(const Pass& pass, const Wish& wish, const HostState& host,
-                    const std::vector<int32_t>& devices) {
+                    const std::vector<int32_t>& devices, bool alone = false) {
   for (const Earmark& earmark : pass.earmarks) {
-    if (TakesFrom(earmark, wish, host, devices) && !MayPass(pass, wish, earmark)) {
+    if (TakesFrom(earmark, wish, host, devices, alone) && !MayPass(pass, wish, earmark)) {
       return earmark.wish;
     }
   }
@@ -79,6 +79,15 @@ const Wish* Blocker(const Pass& pass, const Wish& wish, const HostState& host,
 std::string Sentence(const Wish& wish, const std::string& why) {
   return "the pool has no room for " + std::to_string(wish.devices) +
          (wish.devices == 1 ? " device" : " devices") + " of this program now: " + why;
+}
+
+// On several hosts it has devices to itself.
+std::string WhyNotApart(const Pass& pass, const Wish& wish) {
+  const size_t free = FreeApart(wish, pass.hosts);
+  return "on several hosts: " + std::to_string(free) + " devices that nobody uses" +
+         (free < wish.devices
+              ? ""
+              : ", but kept for others, or on more than " + std::to_string(wish.hosts) + " hosts");
 }
 
 // Why it fits nowhere, of each kind of host once.
@@ -101,14 +110,21 @@ std::string Reasons(const Pass& pass, const Wish& wish, const std::string& block
     }
     text += (text.empty() ? "" : "; ") + host.name + ": " + why;
   }
+  if (wish.hosts > 1 && wish.devices > 1 && wish.only.empty())
+    text += "; " + WhyNotApart(pass, wish);
   return Sentence(wish, text.empty() ? "host " + wish.only + " is not in the pool" : text);
 }
 
 struct Found {
   HostState* host = nullptr;
   std::vector<int32_t> devices;
-  std::string blocked;  // by whose earmark, where that is what hinders
+  std::string blocked;      // by whose earmark, where that is what hinders
+  std::vector<Part> parts;  // where no host alone has room
 };
+
+HostState* HostNamed(Pass& pass, const std::string& name) {
+  return &*std::ranges::find(pass.hosts, name, &HostState::name);
+}
 
 // The devices that an earmark counts on are taken last.
 std::vector<int32_t> ChooseBeside(const Pass& pass, const Wish& wish, const HostState& host,
@@ -180,6 +196,14 @@ Found Find(Pass& pass, const Wish& wish) {
   return best;
 }
 
+// Where no host alone has room: what each of several gives.
+std::vector<Part> FindApart(Pass& pass, const Wish& wish) {
+  return ChooseApart(wish, pass.hosts, pass.options.policy,
+                     [&](const HostState& host, const std::vector<int32_t>& devices) {
+                       return Blocker(pass, wish, host, devices, true) == nullptr;
+                     });
+}
+
 // The host where least is missing; the one that it has stays unless another lacks less.
 HostState* EarmarkFor(const Pass& pass, const Wish& wish, const std::string& before) {
   HostState* best = nullptr;
@@ -221,20 +245,38 @@ std::set<std::string> TooMany(const std::vector<Wish>& wishes, size_t most) {
   return numbers;
 }
 
-void Place(Pass& pass, const Wish& wish, Found found, Decision* decision) {
-  decision->outcome = Outcome::kPlaced;
-  decision->host = found.host->name;
+// What it has been promised on each device there.
+uint64_t PlaceAt(Pass& pass, const Wish& wish, HostState* host, const std::vector<int32_t>& devices,
+                 bool alone) {
   for (Earmark& earmark : pass.earmarks) {
-    if (!TakesFrom(earmark, wish, *found.host, found.devices)) continue;
+    if (!TakesFrom(earmark, wish, *host, devices, alone)) continue;
     earmark.until = PassesUntil(pass, wish, earmark);
   }
-  Take(wish, found.devices, found.host);
-  for (DeviceState& device : found.host->devices) {
-    if (std::ranges::count(found.devices, device.ordinal) == 0) continue;
-    decision->bytes = std::max(decision->bytes, Need(wish, device));
+  Take(wish, devices, host, alone);
+  uint64_t bytes = 0;
+  for (DeviceState& device : host->devices) {
+    if (std::ranges::count(devices, device.ordinal) == 0) continue;
+    bytes = std::max(bytes, Need(wish, device));
     device.ends = std::max(device.ends, wish.limit == 0 ? kNever : pass.now + wish.limit);
   }
-  decision->devices = std::move(found.devices);
+  return bytes;
+}
+
+void Place(Pass& pass, const Wish& wish, Found found, Decision* decision) {
+  decision->outcome = Outcome::kPlaced;
+  if (found.parts.empty()) {
+    decision->host = found.host->name;
+    decision->bytes = PlaceAt(pass, wish, found.host, found.devices, false);
+    decision->devices = std::move(found.devices);
+  } else {
+    for (Part& part : found.parts) {
+      part.bytes = PlaceAt(pass, wish, HostNamed(pass, part.host), part.devices, true);
+    }
+    decision->host = found.parts.front().host;
+    decision->devices = found.parts.front().devices;
+    decision->bytes = found.parts.front().bytes;
+    decision->more.assign(found.parts.begin() + 1, found.parts.end());
+  }
   std::erase_if(pass.earmarks, [&](const Earmark& earmark) { return earmark.wish == &wish; });
 }
 
@@ -275,6 +317,7 @@ std::vector<Decision> Planner::Plan(std::vector<HostState> hosts, const std::vec
   }
   const std::set<std::string> too_many = TooMany(wishes, options_.waiting_of_tenant);
   Order order(hosts, wishes, turns_, holders, options_.patience);
+  size_t placed = 0;
   while (most != 0) {
     const auto index = order.Next();
     if (!index) break;
@@ -282,11 +325,16 @@ std::vector<Decision> Planner::Plan(std::vector<HostState> hosts, const std::vec
     Decision decision;
     decision.wish = *index;
     Found found = Find(pass, wish);
-    if (found.host != nullptr) {
+    if (found.host == nullptr) found.parts = FindApart(pass, wish);
+    const size_t places = std::max<size_t>(1, found.parts.size());
+    // All of its places, or none, are in one transaction.
+    if (places > most && placed != 0) break;
+    if (found.host != nullptr || !found.parts.empty()) {
       Place(pass, wish, std::move(found), &decision);
       turns_[{ClassOf(wish, options_.patience), wish.tenant}] = ++served_;
       order.Charge(wish);  // who waits has not got anything
-      --most;
+      most -= std::min(most, places);
+      placed += places;
     } else if (too_many.contains(wish.number)) {
       decision.outcome = Outcome::kRefused;
       decision.reason = "tenant '" + wish.tenant + "' has " +

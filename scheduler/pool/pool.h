@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -28,6 +29,7 @@ struct DeviceState {
   double busy = 0;                  // 0 to 1, of late
   uint64_t free_seen = UINT64_MAX;  // bytes that its host found free of late: a hint
   uint64_t ends = 0;                // when all its sessions have ended by their limits; or kNever
+  bool alone = false;               // one session has it to itself
 };
 
 // What a tenant's sessions have been promised.
@@ -53,6 +55,7 @@ struct HostState {
   uint32_t sessions_of_tenant = 0, sessions_of_identity = 0;
   std::map<std::string, uint32_t> of_tenants;
   bool cordoned = false;
+  bool gives_alone = false;  // it knows devices that one session has to itself
   std::vector<DeviceState> devices;
   std::set<std::string> programs;              // KindOf those that run there
   std::set<std::string> images;                // of modules, in its cache
@@ -65,6 +68,8 @@ struct Wish {
   std::string tenant;
   std::string identity;
   uint32_t devices = 1;
+  // The most hosts it may have; where several are needed, each part has its devices to itself.
+  uint32_t hosts = 1;
   uint64_t bytes = 0;  // on each device; 0: the program did not say
   Labels labels;
   std::string only;                // the one host that will do; empty: any
@@ -82,12 +87,20 @@ struct Wish {
 
 enum class Outcome { kPlaced, kWaits, kRefused };
 
+// Of a program on several hosts, what it gets at one.
+struct Part {
+  std::string host;
+  std::vector<int32_t> devices;
+  uint64_t bytes = 0;  // promised on each
+};
+
 struct Decision {
   size_t wish = 0;  // its index
   Outcome outcome = Outcome::kWaits;
   std::string host;              // of one that is placed
   std::vector<int32_t> devices;  // likewise
   uint64_t bytes = 0;            // likewise: promised on each
+  std::vector<Part> more;        // of one that is placed on several hosts: the others
   uint32_t place = 0;            // in the queue, from 1 on, of one that waits
   std::string reason;            // a sentence for its user, of one that is not placed
 };
@@ -158,8 +171,16 @@ bool IsBefore(const Wish& wish, const HostState& one, const HostState& other,
               const std::string& policy);
 // How many of the images that the wish has used the host has in its cache.
 size_t CachedFor(const Wish& wish, const HostState& host);
-// As its claim does.
-void Take(const Wish& wish, const std::vector<int32_t>& devices, HostState* host);
+// As its claim does. `alone`: it has the devices to itself.
+void Take(const Wish& wish, const std::vector<int32_t>& devices, HostState* host,
+          bool alone = false);
+// Of a wish that fits no single host: what each of several gives, the fewest that do (apart.cc).
+// `may`: whether a host may give these; empty if they do not suffice.
+using MayGive = std::function<bool(const HostState&, const std::vector<int32_t>&)>;
+std::vector<Part> ChooseApart(const Wish& wish, const std::vector<HostState>& hosts,
+                              const std::string& policy, const MayGive& may);
+// How many devices of the hosts could be parts of it now.
+size_t FreeApart(const Wish& wish, const std::vector<HostState>& hosts);
 // Its priority, and one more if it has waited for `patience`.
 uint32_t ClassOf(const Wish& wish, uint64_t patience);
 // Of which a host has cached what it loads: the same program of the same tenant.

@@ -24,6 +24,11 @@ class OpenCall final
       *reply.mutable_place() = std::move(opening.place);
       return Finish(reply);
     }
+    if (!opening.places.empty()) {
+      transport::OpenSessionReply reply;
+      reply.mutable_places()->Assign(opening.places.begin(), opening.places.end());
+      return Finish(reply);
+    }
     // The link asks again, and finds the next daemon.
     if (opened.session == nullptr && table.left()) {
       return Refuse(grpc::StatusCode::UNAVAILABLE, "the server is restarted");

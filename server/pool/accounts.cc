@@ -2,11 +2,23 @@
 
 #include <algorithm>
 
+#include "server/pool/keys.h"
+
 namespace longwire::pool {
 namespace {
 
 bool Has(const Claim& claim, const Device& device) {
   return std::ranges::count(claim.devices(), device.ordinal()) != 0;
+}
+
+// A placer that does not know what it is to be alone places nothing there.
+void SetFormat(Capacity* capacity) {
+  const bool alone = std::ranges::any_of(capacity->devices(), &Device::alone);
+  if (alone) {
+    capacity->set_format(kFormatAlone);
+  } else if (capacity->format() == kFormatAlone) {
+    capacity->set_format(kUsualFormat);
+  }
 }
 
 void Add(const Claim& claim, Capacity* capacity) {
@@ -15,7 +27,9 @@ void Add(const Claim& claim, Capacity* capacity) {
     if (!Has(claim, device)) continue;
     device.set_bytes(device.bytes() + BytesOn(claim, device));
     device.set_sessions(device.sessions() + 1);
+    if (claim.alone()) device.set_alone(true);
   }
+  SetFormat(capacity);
 }
 
 }  // namespace
@@ -31,6 +45,7 @@ bool Take(const Claim& claim, Capacity* capacity) {
     if (!Has(claim, device)) continue;
     ++found;
     if (device.cordoned() || device.bytes() + BytesOn(claim, device) > device.total()) return false;
+    if (device.alone() || (claim.alone() && device.sessions() != 0)) return false;
   }
   if (found == 0 || found != claim.devices_size()) return false;
   Add(claim, capacity);
@@ -43,7 +58,9 @@ void GiveBack(const Claim& claim, Capacity* capacity) {
     if (!Has(claim, device)) continue;
     device.set_bytes(device.bytes() - std::min<uint64_t>(device.bytes(), BytesOn(claim, device)));
     device.set_sessions(device.sessions() - std::min(1u, device.sessions()));
+    if (claim.alone()) device.set_alone(false);
   }
+  SetFormat(capacity);
 }
 
 void Rewrite(const Claims& claims, Capacity* capacity) {
@@ -51,7 +68,9 @@ void Rewrite(const Claims& claims, Capacity* capacity) {
   for (Device& device : *capacity->mutable_devices()) {
     device.set_bytes(0);
     device.set_sessions(0);
+    device.set_alone(false);
   }
+  SetFormat(capacity);
   for (const auto& [number, claim] : claims) Add(claim, capacity);
 }
 

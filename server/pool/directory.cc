@@ -188,6 +188,7 @@ std::vector<scheduler::pool::HostState> HostStates(const Directory& directory) {
     state.name = name;
     state.labels = {entry.host.labels().begin(), entry.host.labels().end()};
     state.protocols = {entry.host.oldest_protocol(), entry.host.newest_protocol()};
+    state.gives_alone = entry.host.gives_alone();
     state.sessions = capacity.sessions();
     state.sessions_limit = capacity.sessions_limit();
     state.cordoned = capacity.cordoned() || entry.withdrawn;
@@ -203,6 +204,7 @@ std::vector<scheduler::pool::HostState> HostStates(const Directory& directory) {
       to.promised = device.bytes();
       to.sessions = device.sessions();
       to.cordoned = device.cordoned();
+      to.alone = device.alone();
       for (const Load::Of& load : entry.load.devices()) {
         if (load.ordinal() != device.ordinal()) continue;
         to.busy = load.busy();
@@ -220,6 +222,7 @@ scheduler::pool::Wish WishOf(const Waiter& waiter) {
   wish.tenant = request.tenant();
   wish.identity = request.identity();
   wish.devices = request.devices();
+  wish.hosts = 1 + static_cast<uint32_t>(request.further_hashes_size());
   wish.bytes = request.bytes();
   wish.labels = {request.labels().begin(), request.labels().end()};
   wish.only = request.only();

@@ -231,7 +231,7 @@ void HostPart::Sign(Capacity* now) {
   now->set_identity(identity_);
   now->set_incarnation(incarnation_);
   now->set_epoch(epoch_);
-  now->set_format(kRecordFormat);
+  now->set_format(kUsualFormat);
   now->set_drained_here(now->cordoned());
   now->set_cordoned(now->cordoned() || following_.withdrawn());
 }
@@ -270,7 +270,8 @@ bool HostPart::Join(std::string* sentence) {
   host.set_version(options_.version);
   host.set_identity(identity_);
   host.set_incarnation(incarnation_);
-  host.set_format(kRecordFormat);
+  host.set_format(kUsualFormat);
+  host.set_gives_alone(true);
   host.set_oldest_protocol(options_.oldest_protocol);
   host.set_newest_protocol(options_.newest_protocol);
   host.mutable_labels()->insert(options_.labels.begin(), options_.labels.end());

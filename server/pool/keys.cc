@@ -50,6 +50,10 @@ bool Decode(const std::string& text, google::protobuf::Message* record) {
   return true;
 }
 
+std::string NumberOfPlace(std::string_view number, size_t place) {
+  return std::string(number) + (place == 0 ? "" : "-e" + std::to_string(place));
+}
+
 bool IsNumber(std::string_view text) {
   return !text.empty() && text.size() <= kLongestNumber &&
          text.find_first_not_of("0123456789abcdef-") == std::string_view::npos;

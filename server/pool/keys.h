@@ -43,13 +43,17 @@ inline std::string MiddlePart(std::string_view folder, std::string_view key) {
 }
 
 // Of records that say in `format` what their readers have to know.
-inline constexpr uint32_t kRecordFormat = 1;
+inline constexpr uint32_t kRecordFormat = 2;  // that this version knows
+inline constexpr uint32_t kUsualFormat = 1;   // of most records
+inline constexpr uint32_t kFormatAlone = 2;   // of cap/H while a session has devices to itself
 
 // A record as it stands in etcd, and back; false when it is none. Members that this version does
 // not know stay with those that have a field for them (unknown_members.h).
 std::string Encode(const google::protobuf::Message& record);
 bool Decode(const std::string& text, google::protobuf::Message* record);
 
+// Of a program on several hosts: the number of its session at the place'th of them, from 0 on.
+std::string NumberOfPlace(std::string_view number, size_t place);
 // Lower-case hexadecimal digits and '-', 1 to 64.
 bool IsNumber(std::string_view text);
 // SHA-256 in hexadecimal.

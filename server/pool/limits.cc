@@ -1,5 +1,7 @@
 #include "server/pool/limits.h"
 
+#include <algorithm>
+
 #include "server/pool/keys.h"
 
 namespace longwire::pool {
@@ -12,15 +14,19 @@ Counts CountSessions(const Directory& directory) {
   return counts;
 }
 
-std::string WhyFull(const TenantLimits& limits, const Counts& counts, const std::string& tenant) {
+uint64_t SessionsLeft(const TenantLimits& limits, const Counts& counts, const std::string& tenant) {
   auto limit = limits.find(tenant);
-  if (limit == limits.end() || limit->second.sessions == 0) return {};
+  if (limit == limits.end() || limit->second.sessions == 0) return UINT64_MAX;
   auto count = counts.find(tenant);
   const uint64_t has = count == counts.end() ? 0 : count->second;
-  if (has < limit->second.sessions) return {};
-  return "the tenant '" + tenant + "' has " + std::to_string(has) +
+  return limit->second.sessions - std::min(limit->second.sessions, has);
+}
+
+std::string WhyFull(const TenantLimits& limits, const Counts& counts, const std::string& tenant) {
+  if (SessionsLeft(limits, counts, tenant) != 0) return {};
+  return "the tenant '" + tenant + "' has " + std::to_string(counts.at(tenant)) +
          " sessions in the pool already; its limit there is " +
-         std::to_string(limit->second.sessions);
+         std::to_string(limits.at(tenant).sessions);
 }
 
 bool WriteLimits(etcd::Client& client, const TenantLimits& limits, int64_t elected,

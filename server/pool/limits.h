@@ -21,6 +21,8 @@ using Counts = std::map<std::string, uint64_t>;
 Counts CountSessions(const Directory& directory);
 // Why the tenant gets no further session; empty: it may have one.
 std::string WhyFull(const TenantLimits& limits, const Counts& counts, const std::string& tenant);
+// How many more it may have; UINT64_MAX: no limit.
+uint64_t SessionsLeft(const TenantLimits& limits, const Counts& counts, const std::string& tenant);
 // By the placer: writes the limits to ten/T where etcd has others. False when etcd did not answer,
 // or another one is the placer.
 bool WriteLimits(etcd::Client& client, const TenantLimits& limits, int64_t elected,

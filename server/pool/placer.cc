@@ -7,6 +7,7 @@
 #include "base/start_thread.h"
 #include "link/transport/log.h"
 #include "server/pool/keys.h"
+#include "server/pool/new_claims.h"
 
 namespace longwire::pool {
 namespace {
@@ -204,6 +205,8 @@ bool PlacerPart::Pass() {
     }
     waiters.push_back(&waiter);
     wishes.push_back(WishOf(waiter));
+    const uint64_t left = SessionsLeft(limits_, batch.sessions, waiter.request.tenant());
+    wishes.back().hosts = static_cast<uint32_t>(std::min<uint64_t>(wishes.back().hosts, left));
     ages_.Fill(waiter, &wishes.back());
     warm_.Fill(&wishes.back());
   }
@@ -263,17 +266,9 @@ bool PlacerPart::AnswerAgain(const Directory& directory, const Waiter& waiter, B
   auto owner = directory.owners.find(waiter.number);
   if (owner == directory.owners.end()) return false;
   Answer answer;
-  answer.set_refusal("the number of this session is taken; start the program again");
-  auto claims = directory.claims.find(owner->second);
-  auto host = directory.hosts.find(owner->second);
-  if (claims != directory.claims.end() && host != directory.hosts.end()) {
-    auto claim = claims->second.find(waiter.number);
-    if (claim != claims->second.end() && claim->second.identity() == waiter.request.identity() &&
-        claim->second.ticket_hash() == waiter.request.ticket_hash()) {
-      answer.clear_refusal();
-      answer.set_host(owner->second);
-      answer.set_address(host->second.host.address());
-    }
+  if (!AnswerOf(directory, waiter, owner->second, &answer)) {
+    answer.Clear();
+    answer.set_refusal("the number of this session is taken; start the program again");
   }
   const std::string key = Key(kQueue, waiter.front, waiter.number);
   *batch->request.add_compare() = etcd::ChangedAt(key, waiter.changed);
@@ -285,41 +280,32 @@ bool PlacerPart::AnswerAgain(const Directory& directory, const Waiter& waiter, B
 }
 
 bool PlacerPart::Place(const Directory& directory, const Waiter& waiter, const Decision& decision,
-                       Batch* batch) {
-  const HostEntry& entry = directory.hosts.at(decision.host);
+                       Batch* batch, Answer* answer) {
+  const std::vector<NewClaim> claims = NewClaimsOf(directory, waiter, decision);
   // It waits until the next pass, which sees that its tenant has all of its sessions.
-  if (!WhyFull(limits_, batch->sessions, waiter.request.tenant()).empty()) return false;
-  Claim claim;
-  claim.set_tenant(waiter.request.tenant());
-  claim.set_identity(waiter.request.identity());
-  claim.set_program(waiter.request.program());
-  claim.set_ticket_hash(waiter.request.ticket_hash());
-  claim.set_bytes(decision.bytes);
-  claim.set_time_limit(waiter.request.time_limit());
-  claim.set_incarnation(entry.capacity.incarnation());
-  for (int32_t device : decision.devices) claim.add_devices(device);
-  auto [capacity, is_new] = batch->capacities.try_emplace(decision.host, entry.capacity);
-  if (!Take(claim, &capacity->second)) return false;  // the planner counts as the ledger does
-  etcd::pb::TxnRequest& request = batch->request;
-  if (is_new) {
-    *request.add_compare() =
-        etcd::ChangedAt(Key(kCapacities, decision.host), entry.capacity_changed);
-    *request.add_compare() = etcd::CreatedAt(Key(kHosts, decision.host), entry.host_created);
+  const std::string& tenant = waiter.request.tenant();
+  if (SessionsLeft(limits_, batch->sessions, tenant) < claims.size()) return false;
+  std::map<std::string, Capacity> after = batch->capacities;
+  etcd::pb::TxnRequest compares;
+  for (const NewClaim& one : claims) {
+    const HostEntry& entry = directory.hosts.at(one.host);
+    auto [capacity, is_new] = after.try_emplace(one.host, entry.capacity);
+    // The planner counts as the ledger does.
+    if (!Take(one.claim, &capacity->second)) return false;
+    if (!is_new) continue;
+    *compares.add_compare() = etcd::ChangedAt(Key(kCapacities, one.host), entry.capacity_changed);
+    *compares.add_compare() = etcd::CreatedAt(Key(kHosts, one.host), entry.host_created);
   }
+  batch->capacities = std::move(after);
+  etcd::pb::TxnRequest& request = batch->request;
+  request.MergeFrom(compares);
   if (batch->placements == 0) {
     *request.add_compare() = etcd::ChangedAt(std::string(kEpoch), directory.epoch_changed);
   }
-  Owner owner;
-  owner.set_host(decision.host);
-  owner.set_generation(1);
-  const std::string claim_key = Key(kClaims, decision.host, waiter.number);
-  const std::string session_key = Key(kSessions, waiter.number);
-  *request.add_compare() = etcd::Absent(claim_key);
-  *request.add_compare() = etcd::Absent(session_key);
-  *request.add_success() = etcd::PutOp(claim_key, Encode(claim));
-  *request.add_success() = etcd::PutOp(session_key, Encode(owner));
-  ++batch->placements;
-  ++batch->sessions[waiter.request.tenant()];
+  for (const NewClaim& one : claims) Write(one, &request);
+  batch->placements += claims.size();
+  batch->sessions[tenant] += claims.size();
+  TellPlaces(directory, claims, answer);
   return true;
 }
 
@@ -339,9 +325,7 @@ void PlacerPart::Decide(const Directory& directory, const Waiter& waiter, const 
     if (same || (!first && Clock::now() - told->second < kTellAgain)) return;
     told->second = Clock::now();
   } else if (decision.outcome == Outcome::kPlaced) {
-    if (!Place(directory, waiter, decision, batch)) return;
-    answer.set_host(decision.host);
-    answer.set_address(directory.hosts.at(decision.host).host.address());
+    if (!Place(directory, waiter, decision, batch, &answer)) return;
     told_.erase(waiter.number);
   } else {
     // What has just ended comes back in a moment.

@@ -67,7 +67,7 @@ class PlacerPart {
   void Decide(const Directory& directory, const Waiter& waiter,
               const scheduler::pool::Decision& decision, uint32_t waiting, Batch* batch);
   bool Place(const Directory& directory, const Waiter& waiter,
-             const scheduler::pool::Decision& decision, Batch* batch);
+             const scheduler::pool::Decision& decision, Batch* batch, Answer* answer);
 
   etcd::Client& client_;
   etcd::Lease& lease_;

@@ -81,13 +81,13 @@ class RecordsDirectoryTest : public testing::Test {
 
 TEST_F(RecordsDirectoryTest, NothingIsPlacedAtAHostThatIsNotUnderstood) {
   PutHost("a");
-  PutHost("b", R"({"incarnation":"1","format":2})");
-  PutHost("c", R"({"incarnation":"1"})", R"({"incarnation":"1","format":2})");
+  PutHost("b", R"({"incarnation":"1","format":3})");
+  PutHost("c", R"({"incarnation":"1"})", R"({"incarnation":"1","format":3})");
   PutHost("d", R"({"incarnation":"1"})", "torn");
   PutHost("e", R"({"incarnation":"1","format":1,"colour":"red"})");
   EXPECT_EQ(Closed("a"), "");
-  EXPECT_THAT(Closed("b"), HasSubstr("host/b in etcd is of a newer version (format 2; the placer "
-                                     "reads 1)"));
+  EXPECT_THAT(Closed("b"), HasSubstr("host/b in etcd is of a newer version (format 3; the placer "
+                                     "reads 2)"));
   EXPECT_THAT(Closed("c"), HasSubstr("cap/c in etcd is of a newer version"));
   EXPECT_THAT(Closed("d"), HasSubstr("cap/d in etcd cannot be read"));
   EXPECT_EQ(Closed("e"), "") << "members that it may ignore";
@@ -95,7 +95,7 @@ TEST_F(RecordsDirectoryTest, NothingIsPlacedAtAHostThatIsNotUnderstood) {
 
 TEST_F(RecordsDirectoryTest, ARequestThatIsNotUnderstoodIsKnownAsOne) {
   Put("q/a/1", R"({"tenant":"t","devices":1,"format":1})");
-  Put("q/a/2", R"({"tenant":"t","devices":1,"format":2})");
+  Put("q/a/2", R"({"tenant":"t","devices":1,"format":3})");
   Put("q/a/3", "torn");
   const Directory directory = ReadDirectory(keys_);
   ASSERT_EQ(directory.waiters.size(), 3u);

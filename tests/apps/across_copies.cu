@@ -179,6 +179,26 @@ static void Ordered(const Side& to, const Side& from, size_t most) {
   Expect(to, box, seed, of_source ? "in the source's stream" : "in the destination's stream");
 }
 
+// In a stream of a device that has neither side.
+static void Aside(const Side& to, const Side& from, const Side& aside, size_t most) {
+  const unsigned seed = static_cast<unsigned>(numbers());
+  Box box{};
+  box.width = Any(1, most);
+  box.rows = box.slices = box.to_height = box.from_height = 1;
+  box.to_pitch = box.from_pitch = box.width;
+  box.to = Any(0, room - box.width);
+  box.from = Any(0, room - box.width);
+  Write(from, seed, nullptr);
+  CHECK(cudaDeviceSynchronize());
+  Clear(to, nullptr);
+  CHECK(cudaDeviceSynchronize());
+  CHECK(cudaSetDevice(aside.device));
+  CHECK(cudaMemcpyPeerAsync(to.bytes + box.to, to.device, from.bytes + box.from, from.device,
+                            box.width, aside.stream));
+  CHECK(cudaStreamSynchronize(aside.stream));
+  Expect(to, box, seed, "in a third device's stream");
+}
+
 // What fails is reported: no copy counts as made whose bytes are not there.
 static int Far(int copies, size_t bytes) {
   room = bytes;
@@ -228,6 +248,11 @@ int main(int argc, char** argv) {
   for (int i = 0; i < copies; ++i) {
     const size_t from = numbers() % count, to = (from + 1 + numbers() % (count - 1)) % count;
     i % 2 == 0 ? Waited(sides[to], sides[from], most) : Ordered(sides[to], sides[from], most);
+  }
+  for (int i = 0; i < count * count * count; ++i) {
+    const int to = i % count, from = i / count % count, aside = i / count / count;
+    if (to == from || to == aside || from == aside) continue;
+    Aside(sides[to], sides[from], sides[aside], most);
   }
   // One that takes many pieces, of a size that no piece divides.
   Write(sides[0], 77, nullptr);

@@ -1,4 +1,4 @@
-"""Two servers and a program that copies between them, on machines of their own."""
+"""Servers and a program that has devices of all of them, on machines of their own."""
 import json
 import pathlib
 import re
@@ -17,27 +17,32 @@ PASS = "READY\nPASS across_copies\n"
 class BridgesTest(unittest.TestCase):
     """With the servers, and the programs on them."""
 
+    names = NAMES
     config = {"insecure_listen_anywhere": True, "resume_grace": "6s"}
+    variables = {}  # of the servers
 
     def setUp(self):
-        self.network = self.enterContext(namespaces.Network(NAMES))
-        self.servers = {name: self.enterContext(self.host(name)) for name in NAMES}
+        self.network = self.enterContext(namespaces.Network(self.names))
+        self.servers = {name: self.enterContext(self.host(name)) for name in self.names}
 
     def host(self, name):
-        return pool_network.Host(self.network, name, 0, config=json.dumps(self.config))
+        return pool_network.Host(self.network, name, 0, config=json.dumps(self.config),
+                                 variables=self.variables)
 
-    def environment(self):
-        return self.servers["a"].environment(LONGWIRE_ACROSS=1, LONGWIRE_TRACE="summary",
-                                                LONGWIRE_COMPRESSION="none")
+    def environment(self, **more):
+        return self.servers["a"].environment(**{"LONGWIRE_ACROSS": 1, "LONGWIRE_TRACE": "summary",
+                                                "LONGWIRE_COMPRESSION": "none", **more})
+
+    def addresses(self, names=None):
+        return ",".join(self.servers[name].address for name in names or self.names)
 
     def command(self, *arguments):
-        addresses = ",".join(self.servers[name].address for name in NAMES)
         one = self.servers["a"]
         return one.command(one.program("across_copies.static"), *map(str, arguments),
-                           server=addresses)
+                           server=self.addresses())
 
-    def run_copies(self, *arguments, timeout=120):
-        return server.run(self.command(*arguments), self.environment(), timeout)
+    def run_copies(self, *arguments, timeout=120, **more):
+        return server.run(self.command(*arguments), self.environment(**more), timeout)
 
     def logs(self):
         return "\n".join(one.log_tail() for one in self.servers.values())
@@ -48,10 +53,10 @@ class BridgesTest(unittest.TestCase):
         numbers = re.search(r"cable:(.*)", table).group(1).split()
         return int(numbers[0]) + int(numbers[8])
 
-    def far(self, copies):
+    def far(self, copies, **more):
         """Large copies, and how many bytes passed the program's host for them."""
         before = self.client_bytes()
-        result = self.run_copies("far", copies, BYTES)
+        result = self.run_copies("far", copies, BYTES, **more)
         self.assertEqual((0, PASS), (result.code, result.out), f"{result}\n{self.logs()}")
         return self.client_bytes() - before, result
 

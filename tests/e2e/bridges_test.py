@@ -25,6 +25,11 @@ class CopiesTest(BridgesTest):
         self.assertEqual(1, len(told), result.err)
         self.assertIn(self.servers["b"].address, told[0])
 
+    def test_through_the_program_where_it_has_switched_bridges_off(self):
+        passed, result = self.far(3, LONGWIRE_DISABLE="bridges")
+        self.assertGreater(passed, 2 * 3 * BYTES, result.err)
+        self.assertNotIn("has a bridge to", self.logs())
+
     def test_the_other_server_connects_where_the_first_one_cannot(self):
         namespaces.call(*self.network.at(
             "b", "iptables", "-w", "-A", "INPUT", "-s", self.network.addresses["a"], "-p", "tcp",
@@ -57,6 +62,16 @@ class CopiesTest(BridgesTest):
                 result = server.finish(process, 100)
                 self.assertEqual((0, "PASS across_copies\n"), (result.code, result.out),
                                  f"{result}\n{self.logs()}")
+
+
+class SwitchedOffTest(BridgesTest):
+    """In the servers' own environment."""
+    variables = {"LONGWIRE_DISABLE": "bridges"}
+
+    def test_through_the_program(self):
+        passed, result = self.far(3)
+        self.assertGreater(passed, 2 * 3 * BYTES, result.err)
+        self.assertNotIn("has a bridge to", self.logs())
 
 
 if __name__ == "__main__":

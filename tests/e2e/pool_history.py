@@ -3,7 +3,8 @@
 At every revision: cap/H is the sum of H's claims, and no more than there is; a session has one
 claim, at the host that sess/N names; a claim of a host that is not in the pool goes only when the
 host joins anew, or is forgotten; a tenant's sessions, and the parts of its memory, whose sum ten/T
-has, never grow beyond its limits, which are those of the configuration."""
+has, never grow beyond its limits, which are those of the configuration; a device that a session
+has to itself has no other claim; the claims of a program on several hosts come in one revision."""
 import copy
 import itertools
 
@@ -48,7 +49,10 @@ class Checker:
                    if key.startswith(("cap/", "claim/"))}
         for host in touched:
             self.check_books(revision, host)
+            self.check_alone(revision, host)
             self.check_goes(revision, host, before)
+        for key in {key for _, key, value in changes if value is not None} - set(before):
+            self.check_places(revision, key)
         if any(key.startswith(("sess/", "claim/")) for _, key, _ in changes):
             self.check_owners(revision, changes, before)
             self.check_sessions(revision, before)
@@ -122,6 +126,24 @@ class Checker:
                                      f"{len(of)}")
             if sum(of) > total:
                 self.fault(revision, f"{name} is promised {sum(of)} bytes of {total}")
+
+    def check_alone(self, revision, host):
+        claims = self.claims(host)
+        for device in self.keys.get(f"cap/{host}", {}).get("devices", ()):
+            of = [one for one in claims.values() if device["ordinal"] in one["devices"]]
+            alone = any(one.get("alone") for one in of)
+            name = f"device {device['ordinal']} of {host}"
+            if alone and len(of) > 1:
+                self.fault(revision, f"{name} is one program's alone and has {len(of)} claims")
+            if alone != bool(device.get("alone")):
+                self.fault(revision, f"{name} is said to be {'' if alone else 'not '}shared")
+
+    def check_places(self, revision, key):
+        places = self.keys.get(key, {}).get("places", ()) if key.startswith("claim/") else ()
+        for place in places:
+            other = self.keys.get(f"claim/{place['host']}/{place['number']}")
+            if other is None or len(other["devices"]) != place["devices"] or not other["alone"]:
+                self.fault(revision, f"{key} is there without its place at {place['host']}")
 
     def check_goes(self, revision, host, before):
         """While its daemon is dead nobody gives back for it; when it joins anew, its incarnation

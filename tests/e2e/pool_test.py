@@ -63,7 +63,8 @@ class PoolTest(unittest.TestCase):
         wide = [one for of in claims.values() for one in of.values() if len(one["devices"]) == 2]
         self.assertEqual([str(6 << 30)], [one["bytes"] for one in wide])
         for words, text in ((["--label", "gpu=none"], "a: it has no label gpu=none"),
-                            (["--devices", "3"], "a: it has 2 such devices, and the program asks"),
+                            (["--devices", "3", "--same-host"],
+                             "a: it has 2 such devices, and the program asks"),
                             (["--memory", "9GiB"], "a: it has 0 such devices"),
                             (["--memory", "much"], "LONGWIRE_MEMORY is 'much'")):
             result = self.run_at("a", *words)

@@ -143,7 +143,7 @@ class PoolVersionsTest(unittest.TestCase):
     def test_a_host_whose_records_are_too_new_gets_nothing(self):
         self.addCleanup(lambda: [self.pool.etcd.delete(f"{key}/z") for key in ("host", "cap")])
         capacity = self.pool.etcd.keys("cap/")["cap/a"]
-        self.pool.etcd.put("cap/z", {**capacity, "format": 2, "sessions": 0})
+        self.pool.etcd.put("cap/z", {**capacity, "format": 3, "sessions": 0})
         self.pool.etcd.put("host/z", {"address": "127.0.0.1:1", "version": "99",
                                       "incarnation": capacity["incarnation"],
                                       "labels": {"name": "z"}, "format": 1})
@@ -151,7 +151,7 @@ class PoolVersionsTest(unittest.TestCase):
         result = server.run([a.dist / "bin" / "longwire", "run", "--label", "name=z", "--server",
                              a.address, "--", a.program("vector_add.static")], a.environment())
         self.assertEqual(1, result.code, result)
-        text = "longwire/cap/z in etcd is of a newer version (format 2; the placer reads 1)"
+        text = "longwire/cap/z in etcd is of a newer version (format 3; the placer reads 2)"
         self.assertIn("z: its " + text, result.err)
         self.assertIn("its " + text, self.status())
         for _ in range(3):
@@ -160,12 +160,12 @@ class PoolVersionsTest(unittest.TestCase):
 
     def test_a_request_that_is_too_new_is_refused(self):
         self.pool.etcd.put("q/a/ee", {"tenant": "default", "identity": "x", "devices": 1,
-                                      "format": 2, "colour": "red"})
+                                      "format": 3, "colour": "red"})
         self.addCleanup(lambda: self.pool.etcd.delete("ans/a/ee"))
         server.wait_for(lambda: "ans/a/ee" in self.pool.etcd.keys("ans/"), 10, "an answer")
         answer = self.pool.etcd.keys("ans/")["ans/a/ee"]
         self.assertIn("does not know all that is asked for: its longwire/q/a/ee in etcd is of a "
-                      "newer version (format 2", answer["refusal"])
+                      "newer version (format 3", answer["refusal"])
         self.assertEqual({}, self.pool.etcd.keys("q/"))
         self.assertNotIn("sess/ee", self.pool.etcd.keys())
 
@@ -174,9 +174,9 @@ class PoolVersionsTest(unittest.TestCase):
         longwire.end_daemon()
         server.wait_for(lambda: "b" not in self.pool.joined(), 20, "its end")
         record = self.pool.etcd.keys("cap/")["cap/b"]
-        self.pool.etcd.put("cap/b", {**record, "format": 2})
+        self.pool.etcd.put("cap/b", {**record, "format": 3})
         longwire.start_daemon()
-        text = "not in the pool: longwire/cap/b in etcd is of a newer version (format 2"
+        text = "not in the pool: longwire/cap/b in etcd is of a newer version (format 3"
         server.wait_for(lambda: text in longwire.log.read_text(), 20, "the reason")
         self.assertNotIn("b", self.pool.joined())
         self.pool.etcd.put("cap/b", record)

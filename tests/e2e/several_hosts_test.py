@@ -59,6 +59,14 @@ class SeveralHostsTest(unittest.TestCase):
             result = self.across("across_copies.static", "30", "9", servers=servers)
         self.assertIsNone(programs.what_is_wrong("across_copies", result), self.logs())
 
+    def test_copies_within_a_server_in_a_stream_of_another(self):
+        """They need no bridge, and do not pass the program."""
+        with server.Server(software_devices=2) as wide, server.Server(software_devices=2) as other:
+            result = self.across("across_copies.static", "4", servers=(wide, other),
+                                 LONGWIRE_DEVICES=2, LONGWIRE_LOG=1)
+        self.assertEqual(0, result.code, result)
+        self.assertNotIn("pass through this host", result.err)
+
     def test_copies_of_all_forms_through_the_program(self):
         self.expect_pass("across_copies", LONGWIRE_DISABLE="bridges")
 

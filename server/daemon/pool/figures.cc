@@ -23,6 +23,7 @@ void FillHost(const std::string& name, const pool::HostEntry& entry, transport::
   out->set_sessions_limit(capacity.sessions_limit());
   out->set_unknown(base::Printable(entry.unknown()));
   out->set_oldest_protocol(entry.host.oldest_protocol());
+  out->set_gives_alone(entry.host.gives_alone());
   out->set_newest_protocol(entry.host.newest_protocol());
   if (entry.withdrawn) {
     transport::PoolWithdrawal& told = *out->mutable_withdrawn();
@@ -43,6 +44,7 @@ void FillHost(const std::string& name, const pool::HostEntry& entry, transport::
     to.set_promised(device.bytes());
     to.set_sessions(device.sessions());
     to.set_cordoned(device.cordoned());
+    to.set_alone(device.alone());
     for (const pool::Load::Of& load : entry.load.devices()) {
       if (load.ordinal() == device.ordinal()) to.set_busy(load.busy());
     }
@@ -58,6 +60,7 @@ void FillWaiter(const pool::Waiter& waiter, const pool::Directory& directory,
   out->set_program(waiter.request.program());
   out->set_devices(waiter.request.devices());
   out->set_bytes(waiter.request.bytes());
+  out->set_hosts(1 + static_cast<uint32_t>(waiter.request.further_hashes_size()));
   out->set_priority(waiter.request.priority());
   const std::map<std::string, std::string> labels(waiter.request.labels().begin(),
                                                   waiter.request.labels().end());

@@ -18,6 +18,22 @@ constexpr size_t kNumberBytes = 16;
 constexpr size_t kShortestTicket = 16, kLongestTicket = 64;
 constexpr int kAvoidedHosts = 64;
 
+bool IsTicket(const std::string& text) {
+  return text.size() >= kShortestTicket && text.size() <= kLongestTicket;
+}
+
+PoolOpening PlacesOf(const pool::Answer& answer) {
+  PoolOpening opening;
+  for (const pool::Place& place : answer.places()) {
+    transport::Place& to = opening.places.emplace_back();
+    to.set_host(place.host());
+    to.set_address(place.address());
+    to.set_number(place.number());
+    to.set_devices(place.devices());
+  }
+  return opening;
+}
+
 bool IsHost(const std::string& text) {
   return !text.empty() && text.size() <= kLongestText && base::Printable(text) == text;
 }
@@ -29,6 +45,7 @@ struct Pool::Asked {
   wire::VersionRange link;
   std::string number;
   std::string ticket;
+  std::vector<std::string> further_tickets;  // that its program may be placed on several hosts with
   pool::Request request;
 };
 
@@ -58,11 +75,12 @@ bool Pool::ReadAsked(Asked* asked, const Peer& peer, std::string* sentence) {
   to.set_bytes(told.bytes);
   to.mutable_labels()->insert(told.labels.begin(), told.labels.end());
   to.set_ticket_hash(pool::HashOf(asked->ticket));
+  for (const std::string& one : asked->further_tickets) to.add_further_hashes(pool::HashOf(one));
   to.set_priority(peer.tenant->priority() == config::latency_critical ? 1 : 0);
   to.set_weight(peer.tenant->weight());
   to.set_wait(told.waits || (told.waits_by_default && peer.tenant->wait() != 0));
   to.set_time_limit(told.time_limit);
-  to.set_format(pool::kRecordFormat);
+  to.set_format(pool::kUsualFormat);
   if (auto spoken = wire::Common(request.versions, asked->link)) {
     to.set_oldest_protocol(spoken->oldest);
     to.set_newest_protocol(spoken->newest);
@@ -96,6 +114,7 @@ PoolOpening Pool::AskForPlace(Asked& asked, const Peer& peer, const std::atomic<
                                             " in the pool's queue; " + answer.reason();
     return waits;
   }
+  if (answer.places_size() != 0) return PlacesOf(answer);
   if (answer.host() == config_.host()) return OpenPlaced(asked, peer, cancelled);
   PoolOpening opening;
   opening.place.set_host(answer.host());
@@ -133,6 +152,7 @@ PoolOpening Pool::OpenAt(const Asked& asked, const Peer& peer, const std::atomic
   placed.number = number;
   placed.devices = {claim.devices().begin(), claim.devices().end()};
   placed.bytes = claim.bytes();
+  placed.alone = claim.alone();
   PoolOpening opening;
   opening.opened = table_.Open(asked.bytes, asked.link, peer, cancelled, &placed);
   if (opening.opened.session != nullptr) {
@@ -180,7 +200,7 @@ PoolOpening Pool::Open(std::span<const std::byte> request, wire::VersionRange li
     opening.opened = table_.Open(request, link, peer, cancelled);
     return opening;
   }
-  Asked asked{request, link, {}, {}, {}};
+  Asked asked{request, link, {}, {}, {}, {}};
   if (place == nullptr) {
     asked.number = pool::RandomHex(kNumberBytes);
     asked.ticket = pool::RandomHex(kNumberBytes);
@@ -190,9 +210,11 @@ PoolOpening Pool::Open(std::span<const std::byte> request, wire::VersionRange li
   }
   asked.number = place->number();
   asked.ticket = place->ticket();
-  if (!pool::IsNumber(asked.number) || asked.ticket.size() < kShortestTicket ||
-      asked.ticket.size() > kLongestTicket || place->avoid_size() > kAvoidedHosts ||
-      !std::ranges::all_of(place->avoid(), IsHost)) {
+  asked.further_tickets = {place->further_tickets().begin(), place->further_tickets().end()};
+  if (!pool::IsNumber(asked.number) || !IsTicket(asked.ticket) ||
+      place->avoid_size() > kAvoidedHosts || !std::ranges::all_of(place->avoid(), IsHost) ||
+      asked.further_tickets.size() >= wire::kMaxServers ||
+      !std::ranges::all_of(asked.further_tickets, IsTicket)) {
     return Refuse(peer,
                   "the request for a place in the pool cannot be read; upgrade "
                   "longwire-link on the client's host");

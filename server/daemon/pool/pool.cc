@@ -213,6 +213,7 @@ pool::Claims Pool::Running() {
     claim.set_bytes(client.claimed_bytes);
     claim.set_time_limit(client.time_limit);
     claim.set_local(client.claim.empty());
+    claim.set_alone(client.alone);
     for (const warden::KeeperProcess& keeper : session->worker().keepers) {
       claim.add_devices(keeper.device);
     }

@@ -21,7 +21,8 @@ namespace longwire::daemon {
 // What comes of an opening request in a pool: a session, a refusal, or another place.
 struct PoolOpening {
   OpenedSession opened;
-  transport::Place place;  // with an address: the session is to be opened there
+  transport::Place place;                // with an address: the session is to be opened there
+  std::vector<transport::Place> places;  // several: a session is to be opened at each
   bool place_again = false;
 };
 

@@ -30,6 +30,7 @@ struct ClientDescription {
   uint64_t claimed_bytes = 0;  // on each device
   uint64_t time_limit = 0;     // seconds after its opening at which it is ended; 0: none
   std::string program_id;      // of a program with sessions at several servers; else empty
+  bool alone = false;          // in a pool: nobody else gets its devices
   // True if the client came by the local socket and uses the worker's rings itself.
   bool local() const { return peer.uid.has_value(); }
 };

@@ -37,6 +37,7 @@ ClientDescription ClientOf(const SessionRecord& record,
   client.claim = record.claim.value_or("");
   client.claimed_bytes = record.claimed_bytes.value_or(0);
   client.program_id = record.program_id.value_or("");
+  client.alone = record.alone.value_or(0) != 0;
   client.time_limit = record.time_limit.value_or(0);
   return client;
 }

@@ -36,10 +36,11 @@ struct SessionRecord {
   // written, too.
   std::optional<std::vector<uint64_t>> formerly;
   std::optional<std::string> program_id;  // as ClientDescription; then the four above are written
+  std::optional<uint32_t> alone;          // as ClientDescription; then the five above are written
   auto Fields() {
     return std::tie(program, host, pid, address, identity, tenant, local, uid, descriptors, opened,
                     lanes, scheduled, limited, slot, shares_memory, claim, claimed_bytes,
-                    time_limit, formerly, program_id);
+                    time_limit, formerly, program_id, alone);
   }
 };
 

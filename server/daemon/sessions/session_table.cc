@@ -10,7 +10,6 @@
 #include "base/reason.h"
 #include "link/transport/codes.h"
 #include "link/transport/log.h"
-#include "server/config/config.h"
 #include "server/daemon/pool/requirements.h"
 #include "server/daemon/sessions/terms.h"
 #include "server/daemon/sessions/warden_check.h"
@@ -184,7 +183,8 @@ std::shared_ptr<ServerSession> SessionTable::StartSession(const wire::OpenReques
                            placed == nullptr ? "" : placed->number,
                            placed == nullptr ? 0 : placed->bytes,
                            told.time_limit,
-                           told.program_id};
+                           told.program_id,
+                           placed != nullptr && placed->alone};
   auto session = std::make_shared<ServerSession>(id, std::move(client), std::move(worker));
   std::vector<scheduler::DeviceId> devices;
   for (const warden::KeeperProcess& keeper : session->worker().keepers) {

@@ -45,6 +45,7 @@ struct PlacedSession {
   std::string number;            // in the pool
   std::vector<int32_t> devices;  // none: one that the placement chooses
   uint64_t bytes = 0;            // promised on each
+  bool alone = false;            // nobody else gets these devices
   std::vector<uint64_t> tried;   // sessions of this table that were made for it
 };
 

@@ -38,6 +38,8 @@ void SessionTable::Keep(const ServerSession& session, int client) {
   }
   if (has_former) record.formerly = session.formerly;
   if (has_id) record.program_id = description.program_id;
+  // Only programs with sessions at several servers are alone.
+  if (has_id && description.alone) record.alone = 1;
 
   // In the order of KeptDescriptors.
   std::vector<int> descriptors = {record.local ? client : session.notes()->descriptor()};

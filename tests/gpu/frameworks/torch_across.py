@@ -1,0 +1,90 @@
+"""PyTorch over two servers: a model with its halves on two devices, all-reduce by one process for
+both, and data-parallel training with a rank on each.
+
+    torch_across.py halves
+    torch_across.py devices
+    torch_across.py ranks nccl|gloo    with RANK, WORLD_SIZE and MASTER_PORT; each on its device 0
+"""
+import os
+import sys
+
+import torch
+from torch import distributed, nn
+
+from shown import show_steps, show_tensor
+
+STEPS = 20
+WIDTH, BATCH = 512, 64
+
+
+def half(seed):
+    torch.manual_seed(seed)
+    return nn.Sequential(nn.Linear(WIDTH, 2 * WIDTH), nn.GELU(), nn.Linear(2 * WIDTH, WIDTH))
+
+
+def batch(step, rank=0):
+    generator = torch.Generator().manual_seed(1000 * rank + step)
+    return torch.randn(BATCH, WIDTH, generator=generator)
+
+
+def halves():
+    """Activations go over forward, gradients go back."""
+    first, second = half(1).to("cuda:0"), half(2).to("cuda:1")
+    optimizer = torch.optim.SGD([*first.parameters(), *second.parameters()], lr=0.01)
+    for step in range(STEPS):
+        between = first(batch(step).to("cuda:0"))
+        loss = second(between.to("cuda:1")).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if step % 5 == 0:
+            show_tensor(f"loss {step}", loss)
+    for name, model in (("first", first), ("second", second)):
+        for number, parameter in enumerate(model.parameters()):
+            show_tensor(f"{name} {number}", parameter)
+            show_tensor(f"{name} {number} gradient", parameter.grad)
+    show_steps(STEPS)
+
+
+def devices():
+    from torch.cuda import nccl
+    parts = [batch(device).cuda(device) for device in range(2)]
+    expected = torch.stack([part.cpu() for part in parts]).sum(0)
+    nccl.all_reduce(parts)
+    for device, part in enumerate(parts):
+        assert torch.allclose(part.cpu(), expected, atol=1e-5)
+        show_tensor(f"device {device}", part)
+
+
+def ranks(backend):
+    rank, count = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    torch.cuda.set_device(0)
+    distributed.init_process_group(backend, rank=rank, world_size=count)
+    model = nn.parallel.DistributedDataParallel(half(1).cuda(), device_ids=[0])
+    alone = half(1).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    of_alone = torch.optim.SGD(alone.parameters(), lr=0.01)
+    for step in range(STEPS):
+        for of, net, rows in ((optimizer, model, batch(step, rank)),
+                              (of_alone, alone, torch.cat([batch(step, one)
+                                                           for one in range(count)]))):
+            of.zero_grad()
+            net(rows.cuda()).square().mean().backward()
+            of.step()
+    for mine, whole in zip(model.module.parameters(), alone.parameters()):
+        # The sum of means of halves is rounded elsewhere than the mean of all.
+        assert torch.allclose(mine, whole, atol=1e-4), (mine - whole).abs().max().item()
+    for number, parameter in enumerate(model.module.parameters()):
+        show_tensor(f"parameter {number}", parameter)
+    show_steps(STEPS)
+    distributed.destroy_process_group()
+
+
+def main():
+    torch.use_deterministic_algorithms(True)
+    {"halves": halves, "devices": devices, "ranks": ranks}[sys.argv[1]](*sys.argv[2:])
+    print("PASS torch_across")
+
+
+if __name__ == "__main__":
+    main()
