@@ -15,7 +15,7 @@ namespace {
 
 constexpr void (*kCommands[])(CommandLine&) = {
     AddRun,   AddDoctor, AddStatus, AddTop,   AddMemory,  AddUsage,
-    AddTrace, AddInvite, AddJoin,   AddCert,  AddConfig,  AddRules,
+    AddTrace, AddProbe,  AddInvite, AddJoin,  AddCert,    AddConfig,    AddRules,
     AddAdmin, AddPolicy, AddPool,   AddBench, AddVersion, AddCompletion};
 
 constexpr const char* kFooter =

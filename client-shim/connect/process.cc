@@ -102,6 +102,7 @@ void PrintSummary() {
 void OnExit() {
   if (CurrentProcessState() != ProcessState::kReady) return;
   for (ClientSession* session : Sessions()) session->SayWhyEnded();
+  EndProbes();
   EndTrace();
   if (ProcessOptions().trace_summary) PrintSummary();
   SetState(ProcessState::kTornDown);
@@ -216,6 +217,7 @@ CUresult Adopt(std::vector<SessionParts> servers) {
   atexit(OnExit);
   SetThreadEndHook(DestroyThreadStreams);
   BeginTraces();
+  StartProbes();
   SetState(ProcessState::kReady);
   if (ProcessOptions().log) Say("a session is open");  // longwire doctor --explain looks for it
   return CUDA_SUCCESS;
