@@ -21,6 +21,7 @@ constexpr const char* kFooter =
     R"(TOOL is an object of your own (docs/probes.md, in C, compiled by clang -target bpf), or one of
   threadhist       how many cycles warps run: a histogram
   kernelretsnoop   when each warp leaves its kernel: records
+  launchlate       how long after the first one of its launch each block begins: a histogram
   smload           warps and cycles of each multiprocessor
   memhist          how memory is accessed: bytes at once, loads, stores and atomics
 

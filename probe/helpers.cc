@@ -14,7 +14,7 @@ uint64_t None(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t) { return 0; }
 constexpr policy::HelperShape kHelpers[] = {
     {"lw_clock", None, 0},   {"lw_cycles", None, 0},        {"lw_map_get", None, 2},
     {"lw_map_set", None, 3}, {"lw_map_add", None, 3},       {"lw_histogram_add", None, 2},
-    {"lw_ring_put", None, 5},
+    {"lw_ring_put", None, 5}, {"lw_since_first", None, 0},
 };
 
 // The address of the key's entry into t0; p1: there is one.
@@ -65,6 +65,34 @@ std::string RingText(const policy::MapShape& map) {
          "@%longwire_p1 st.global.v2.u64 [%longwire_t0+48], {%longwire_r4, %longwire_r5};\n";
 }
 
+// A word has the launch's number in its upper 24 bits, and the low 40 of when its first call was. So
+// one operation changes both.
+std::string SinceFirstText() {
+  return "mov.u64 %longwire_r0, %globaltimer;\nand.b64 %longwire_r0, %longwire_r0, 0xffffffffff;\n"
+         "mov.u64 %longwire_t1, %gridid;\nand.b64 %longwire_t0, %longwire_t1, " +
+         std::to_string(kLaunchWords - 1) +
+         ";\nshl.b64 %longwire_t1, %longwire_t1, 40;\nshl.b64 %longwire_t0, %longwire_t0, 3;\n"
+         "mov.u64 %longwire_t2, " +
+         kLaunchTable +
+         ";\nadd.u64 %longwire_t0, %longwire_t0, %longwire_t2;\n"
+         "or.b64 %longwire_t3, %longwire_t1, %longwire_r0;\n"
+         "ld.volatile.global.u64 %longwire_v, [%longwire_t0];\n"
+         // Another launch's, or nothing: it becomes this one's. Who comes second finds the first.
+         "xor.b64 %longwire_t2, %longwire_v, %longwire_t1;\nshr.u64 %longwire_t2, %longwire_t2, 40;\n"
+         "setp.ne.u64 %longwire_p1, %longwire_t2, 0;\n"
+         "setp.eq.or.u64 %longwire_p1, %longwire_v, 0, %longwire_p1;\n"
+         "mov.b64 %longwire_t2, %longwire_v;\n"
+         "@%longwire_p1 atom.global.cas.b64 %longwire_t2, [%longwire_t0], %longwire_v, "
+         "%longwire_t3;\n"
+         "setp.eq.and.u64 %longwire_p2, %longwire_t2, %longwire_v, %longwire_p1;\n"
+         "selp.b64 %longwire_t2, %longwire_t3, %longwire_t2, %longwire_p2;\n"
+         "sub.u64 %longwire_r0, %longwire_r0, %longwire_t2;\n"
+         "and.b64 %longwire_r0, %longwire_r0, 0xffffffffff;\n"
+         // The clocks of multiprocessors tick a little apart: before the first is with the first.
+         "setp.gt.u64 %longwire_p1, %longwire_r0, 0x7fffffffff;\n"
+         "selp.b64 %longwire_r0, 0, %longwire_r0, %longwire_p1;\n";
+}
+
 }  // namespace
 
 const policy::ObjectKind kProbes{"probe/", kMapTypes, "LW_ARRAY, LW_HISTOGRAM or LW_RING",
@@ -76,6 +104,7 @@ std::optional<std::string> CallText(const std::string& helper, const policy::Map
                                     std::string* wrong) {
   if (helper == "lw_clock") return "mov.u64 %longwire_r0, %globaltimer;\n";
   if (helper == "lw_cycles") return "mov.u64 %longwire_r0, %clock64;\n";
+  if (helper == "lw_since_first") return SinceFirstText();
   const bool of_array = helper == "lw_map_get" || helper == "lw_map_set" || helper == "lw_map_add";
   const bool of_histogram = helper == "lw_histogram_add", of_ring = helper == "lw_ring_put";
   if (!of_array && !of_histogram && !of_ring) {

@@ -27,6 +27,10 @@ std::span<const policy::HelperShape> Helpers();
 std::optional<std::string> CallText(const std::string& helper, const policy::MapShape* map,
                                     std::string* wrong);
 
+// The table of lw_since_first: a word for each launch, of those that run at once.
+inline constexpr char kLaunchTable[] = "longwire_launches";
+inline constexpr uint32_t kLaunchWords = 4096;
+
 // The variable in which a map lies, and its size.
 std::string SymbolOf(const policy::MapShape& map);
 uint64_t BytesOf(const policy::MapShape& map);

@@ -32,7 +32,7 @@ struct State {
   const ProbeSet set;
   const std::string kernels, output;
   std::vector<std::string> symbols;
-  base::Mutex mutex{base::ranks::kProbes};
+  base::Mutex mutex{base::LockRank{559, "probe::State::mutex"}};
   Totals totals LONGWIRE_GUARDED_BY(mutex);
   std::vector<std::string> refused LONGWIRE_GUARDED_BY(mutex);
   size_t modules LONGWIRE_GUARDED_BY(mutex) = 0;

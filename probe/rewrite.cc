@@ -60,6 +60,13 @@ class Rewriter {
  private:
   std::string Variables() const {
     std::string text;
+    const bool has_launches = std::ranges::any_of(set_.probes, [](const Probe& probe) {
+      return probe.text.find(kLaunchTable) != std::string::npos;
+    });
+    if (has_launches) {
+      text += std::string(".global .align 8 .b8 ") + kLaunchTable + "[" +
+              std::to_string(kLaunchWords * sizeof(uint64_t)) + "];\n";
+    }
     for (const policy::MapShape& map : set_.maps) {
       text += ".global .align 16 .b8 " + SymbolOf(map) + "[" + std::to_string(BytesOf(map)) +
               "];\n";

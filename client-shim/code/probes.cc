@@ -25,7 +25,7 @@ namespace {
 const probe::Api* the_api = nullptr;  // set once, before the first module is loaded
 
 struct ProbedModules {
-  base::Mutex mutex{base::ranks::kProbedModules};
+  base::Mutex mutex{base::LockRank{1545, "shim::ProbedModules::mutex"}};
   std::vector<Module*> modules LONGWIRE_GUARDED_BY(mutex);
 };
 

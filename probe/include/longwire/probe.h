@@ -65,6 +65,8 @@ struct lw_map {
 /* Nanoseconds of the device's clock, and cycles of this multiprocessor's. */
 extern uint64_t lw_clock(void);
 extern uint64_t lw_cycles(void);
+/* Nanoseconds since the launch's first call of this, which gets 0; up to nine minutes. */
+extern uint64_t lw_since_first(void);
 /* Of arrays. The value, 0 if there is no such key. */
 extern uint64_t lw_map_get(const struct lw_map* map, uint64_t key);
 /* 1, or 0 if there is no such key. */
