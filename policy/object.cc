@@ -71,7 +71,7 @@ bool Resolve(const ElfFile& elf, const Elf64_Rel& entry,
   const uint32_t type = ELF64_R_TYPE(entry.r_info);
   if (entry.r_offset % sizeof(Instruction) != 0 || at >= code->instructions.size() ||
       number >= elf.symbols.size()) {
-    *sentence = "in " + code->function + " a reference points nowhere: compile the policy again";
+    *sentence = "in " + code->function + " a reference points nowhere: compile it again";
     return false;
   }
   Instruction& instruction = code->instructions[at];
@@ -92,7 +92,7 @@ bool Resolve(const ElfFile& elf, const Elf64_Rel& entry,
   }
   *sentence = place + ": ";
   *sentence += instruction.code == kCall
-                   ? "it calls '" + name + "', a function of the policy: make it static inline"
+                   ? "it calls '" + name + "', a function of the object: make it static inline"
                    : "it uses '" + name + "', a global variable: use a map, LW_MAP";
   return false;
 }

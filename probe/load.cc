@@ -56,9 +56,9 @@ std::optional<ProbeSet> LoadProbes(std::span<const std::byte> file, policy::Engi
     std::map<uint32_t, policy::Place> places;
     if (!FindPoint(code, &probe.point, sentence) ||
         !policy::CheckAccess(code, sizeof(lw_point), sentence, &places) ||
+        !Translate(code, places, object->maps, &probe, sentence) ||
         (engine != nullptr &&
-         engine->Compile(code, sizeof(lw_point), Helpers(), sentence) == nullptr) ||
-        !Translate(code, places, object->maps, &probe, sentence)) {
+         engine->Compile(code, sizeof(lw_point), Helpers(), sentence) == nullptr)) {
       return std::nullopt;
     }
     for (const Probe& other : set.probes) {
