@@ -21,6 +21,7 @@ namespace longwire::probe {
 
 namespace {
 
+inline constexpr base::LockRank kRank{559, "probe::State::mutex"};
 struct State {
   State(ProbeSet probes, std::string pattern, std::string file)
       : set(std::move(probes)),
@@ -32,7 +33,7 @@ struct State {
   const ProbeSet set;
   const std::string kernels, output;
   std::vector<std::string> symbols;
-  base::Mutex mutex{base::LockRank{559, "probe::State::mutex"}};
+  base::Mutex mutex{kRank};
   Totals totals LONGWIRE_GUARDED_BY(mutex);
   std::vector<std::string> refused LONGWIRE_GUARDED_BY(mutex);
   size_t modules LONGWIRE_GUARDED_BY(mutex) = 0;

@@ -24,8 +24,9 @@ namespace {
 
 const probe::Api* the_api = nullptr;  // set once, before the first module is loaded
 
+inline constexpr base::LockRank kRank{1545, "shim::ProbedModules::mutex"};
 struct ProbedModules {
-  base::Mutex mutex{base::LockRank{1545, "shim::ProbedModules::mutex"}};
+  base::Mutex mutex{kRank};
   std::vector<Module*> modules LONGWIRE_GUARDED_BY(mutex);
 };
 
