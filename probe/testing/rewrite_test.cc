@@ -53,8 +53,9 @@ $big:
 }
 )";
 
-std::vector<uint32_t> RunGuarded(const Device& device) {
+std::vector<uint32_t> RunGuarded(const Device& device, uint64_t* address = nullptr) {
   Array<uint32_t> out(64, 7);
+  if (address != nullptr) *address = out.address();
   const softgpu::Status status = device.Run("guarded", {1}, {64}, out, 40u);
   EXPECT_TRUE(status.ok()) << status.message;
   return {out.data(), out.data() + out.size()};
@@ -67,7 +68,10 @@ TEST(RewriteTest, EveryThreadIsSeenAtEachPointOnce) {
       softgpu::Program::Load(ptx, softgpu::testing::TestMemory::Get(), &status));
   ASSERT_TRUE(status.ok()) << status.message;
   const Device probed = Probed(ptx, Object("counts"));
-  EXPECT_EQ(RunGuarded(plain), RunGuarded(probed));
+  uint64_t out = 0;
+  EXPECT_EQ(RunGuarded(plain), RunGuarded(probed, &out));
+  // The last access is the atomic operation, of thread 11.
+  EXPECT_EQ(Values(probed, "last_address"), (std::vector<uint64_t>{out + 11 * 4 + 4}));
   const std::vector<uint64_t> at = Values(probed, "lanes_at");
   EXPECT_EQ(at, (std::vector<uint64_t>{64, 64, 1, 1, 40, 40, 21, 0}));
   // Loads of parameters are none of memory; ten and thirty stores, one atomic operation.

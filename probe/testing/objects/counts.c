@@ -3,6 +3,7 @@
 
 LW_MAP(lanes_at, LW_ARRAY, 8);
 LW_MAP(lanes_accessing, LW_ARRAY, 4);
+LW_MAP(last_address, LW_ARRAY, 1);
 
 LW_PROBE(kernel_entry) int enters(struct lw_point *point) {
   lw_map_add(&lanes_at, 0, point->lanes);
@@ -41,5 +42,6 @@ LW_PROBE(fence) int fences(struct lw_point *point) {
 
 LW_PROBE(memory_access) int accesses(struct lw_point *point) {
   lw_map_add(&lanes_accessing, point->access, point->lanes);
+  lw_map_set(&last_address, 0, point->address + point->bytes);
   return 0;
 }
