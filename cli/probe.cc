@@ -2,7 +2,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "cli/policy/files.h"
@@ -11,6 +14,7 @@
 #include "cli/run.h"
 #include "policy/engine.h"
 #include "probe/probe.h"
+#include "probe/rewrite.h"
 
 namespace longwire::cli {
 namespace {
@@ -32,7 +36,7 @@ error when the program ends, one for each of its processes.
 The exit status is as that of longwire run.)";
 
 struct Probed {
-  std::string tool, kernels, output;
+  std::string tool, kernels, output, ptx;
 };
 
 // The tool of that name, or else the file; empty: there is none.
@@ -45,20 +49,43 @@ std::string FindTool(const std::string& tool, bool* is_own) {
   return fs::absolute(tool, error).string();
 }
 
-// Those that come with Longwire are verified when it is built.
-bool Verify(const std::string& file, bool is_own, std::string* sentence) {
-  const auto bytes = ReadPolicyFile(file, sentence);
-  if (!bytes) return false;
-  policy::Engine* engine = is_own ? nullptr : policy::LoadEngine(sentence);
-  if (!is_own && engine == nullptr) return false;
-  if (probe::LoadProbes(std::as_bytes(std::span(*bytes)), engine, sentence)) return true;
-  *sentence = file + ": " + *sentence;
-  return false;
+// None with a sentence. Those that come with Longwire are verified when it is built.
+std::optional<probe::ProbeSet> LoadVerified(const std::string& tool, std::string* file,
+                                            std::string* sentence) {
+  bool is_own = false;
+  *file = FindTool(tool, &is_own);
+  if (file->empty()) {
+    *sentence = "there is no tool and no file '" + tool + "'; see longwire probe --help";
+    return std::nullopt;
+  }
+  const auto bytes = ReadPolicyFile(*file, sentence);
+  policy::Engine* engine = bytes && !is_own ? policy::LoadEngine(sentence) : nullptr;
+  if (!bytes || (!is_own && engine == nullptr)) return std::nullopt;
+  auto set = probe::LoadProbes(std::as_bytes(std::span(*bytes)), engine, sentence);
+  if (!set) *sentence = tool + ": " + *sentence;
+  return set;
+}
+
+// The text with probes on standard output.
+std::string Print(const Probed& probed) {
+  std::string file, sentence;
+  const auto set = LoadVerified(probed.tool, &file, &sentence);
+  if (!set) return sentence;
+  std::ifstream input(probed.ptx, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(input), {}};
+  if (!input.is_open() || input.bad()) return probed.ptx + " cannot be read: name a file of PTX";
+  const std::string kernels = probed.kernels.empty() ? "*" : probed.kernels;
+  const auto rewritten = probe::Rewrite(text, *set, kernels, &sentence);
+  if (!rewritten) return probed.ptx + ": " + sentence;
+  std::fputs(rewritten->sites == 0 ? text.c_str() : rewritten->text.c_str(), stdout);
+  return "";
 }
 
 int Run(const Probed& probed, const Arguments& words) {
-  const std::string sentence = PrepareProbes(probed.tool, probed.kernels, probed.output);
-  if (sentence.empty()) return RunProgram("probe", words, "");
+  const bool prints = !probed.ptx.empty();
+  const std::string sentence =
+      prints ? Print(probed) : PrepareProbes(probed.tool, probed.kernels, probed.output);
+  if (sentence.empty()) return prints ? 0 : RunProgram("probe", words, "");
   std::fprintf(stderr, "longwire probe: %s\n", sentence.c_str());
   return kUsageStatus;
 }
@@ -67,13 +94,8 @@ int Run(const Probed& probed, const Arguments& words) {
 
 std::string PrepareProbes(const std::string& tool, const std::string& kernels,
                           const std::string& output) {
-  bool is_own = false;
-  const std::string file = FindTool(tool, &is_own);
-  if (file.empty()) {
-    return "there is no tool and no file '" + tool + "'; see longwire probe --help";
-  }
-  std::string sentence;
-  if (!Verify(file, is_own, &sentence)) return sentence;
+  std::string file, sentence;
+  if (!LoadVerified(tool, &file, &sentence)) return sentence;
   setenv("LONGWIRE_PROBE", file.c_str(), 1);
   setenv("LONGWIRE_PROBE_LIBRARY", (LibraryFolder() + "/liblongwire-probe.so").c_str(), 1);
   setenv("LONGWIRE_PROBE_KERNELS", kernels.c_str(), 1);
@@ -94,6 +116,10 @@ void AddProbe(CommandLine& line) {
                   "only kernels whose name in the module fits, with * and ?, such as *matmul*")
       ->type_name("PATTERN");
   command.add_option("-o,--output", probed->output, "add the report to the file")
+      ->type_name("FILE");
+  command
+      .add_option("--print", probed->ptx,
+                  "run nothing: print this file of PTX with the probes in it, for ptxas -v")
       ->type_name("FILE");
   AddProgram(line, command, words.get());
   line.TakesProgram(command, ProgramBegins::kBehindDashes, words.get());

@@ -70,8 +70,9 @@ TEST(RewriteTest, EveryThreadIsSeenAtEachPointOnce) {
   const Device probed = Probed(ptx, Object("counts"));
   uint64_t out = 0;
   EXPECT_EQ(RunGuarded(plain), RunGuarded(probed, &out));
-  // The last access is the atomic operation, of thread 11.
-  EXPECT_EQ(Values(probed, "last_address"), (std::vector<uint64_t>{out + 11 * 4 + 4}));
+  // The last access is the atomic operation of thread 11, or the second warp's store.
+  const uint64_t last = Values(probed, "last_address")[0];
+  EXPECT_TRUE(last == out + 11 * 4 + 4 || last == out + 32 * 4 + 4) << last - out;
   const std::vector<uint64_t> at = Values(probed, "lanes_at");
   EXPECT_EQ(at, (std::vector<uint64_t>{64, 64, 1, 1, 40, 40, 21, 0}));
   // Loads of parameters are none of memory; ten and thirty stores, one atomic operation.
