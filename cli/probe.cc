@@ -1,4 +1,6 @@
 // longwire probe: a program with probes in its kernels.
+#include "cli/probe.h"
+
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -9,7 +11,6 @@
 #include <span>
 
 #include "cli/policy/files.h"
-#include "cli/probe.h"
 #include "cli/program_environment.h"
 #include "cli/run.h"
 #include "policy/engine.h"

@@ -171,8 +171,7 @@ class Access {
     } else {
       if (places_ != nullptr) {
         const bool on_stack = pointer.kind == Kind::kStack;
-        (*places_)[static_cast<uint32_t>(at_)] = {on_stack,
-                                                  *offset + (on_stack ? kStackBytes : 0)};
+        (*places_)[static_cast<uint32_t>(at_)] = {on_stack, *offset + (on_stack ? kStackBytes : 0)};
       }
       return &pointer;
     }

@@ -60,9 +60,8 @@ class Flow {
   bool CheckKind(uint32_t i) {
     const Instruction& instruction = code_.instructions[i];
     if (instruction.code == kCall && !code_.helpers.contains(i)) {
-      return Refuse(i,
-                    std::string("it calls a function by number: declare it as the header ") +
-                        "does, and make functions of your own static inline");
+      return Refuse(i, std::string("it calls a function by number: declare it as the header ") +
+                           "does, and make functions of your own static inline");
     }
     if ((instruction.code & 0x07) == kJump32) {
       return Refuse(i, "jumps by 32-bit values are not known: compile with -mcpu=v2");

@@ -31,10 +31,10 @@ struct Object {
 
 // What is in the object: policies, or probes (probe/).
 struct ObjectKind {
-  const char* prefix;                  // of the sections of functions
+  const char* prefix;  // of the sections of functions
   std::span<const uint32_t> map_types;
-  const char* map_advice;              // of what types a map may be
-  const char* advice;                  // how a function gets into its section
+  const char* map_advice;  // of what types a map may be
+  const char* advice;      // how a function gets into its section
 };
 extern const ObjectKind kPolicies;
 

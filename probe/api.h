@@ -1,5 +1,5 @@
-// Between the client's library, which has the standard library only, and the one of probes, which it
-// loads where LONGWIRE_PROBE names an object: plain C, for their C++ runtimes are their own.
+// Between the client's library, which has the standard library only, and the one of probes, which
+// it loads where LONGWIRE_PROBE names an object: plain C, for their C++ runtimes are their own.
 #pragma once
 
 #include <cstddef>
@@ -23,8 +23,8 @@ struct Api {
   void (*report)();
 };
 
-// `object`: the file; `kernels`: a pattern of names, empty for all; `output`: a file for the report,
-// empty for standard error. Null with a sentence.
+// `object`: the file; `kernels`: a pattern of names, empty for all; `output`: a file for the
+// report, empty for standard error. Null with a sentence.
 inline constexpr char kApiSymbol[] = "longwire_probe_api";
 using OpenApi = const Api* (*)(const char* version, const char* object, const char* kernels,
                                const char* output, char* sentence, size_t room);

@@ -104,12 +104,11 @@ bool ArithmeticText(const policy::Instruction& instruction, std::string* text) {
   }
 }
 
-bool JumpText(const policy::Instruction& instruction, const std::string& label,
-              std::string* text) {
+bool JumpText(const policy::Instruction& instruction, const std::string& label, std::string* text) {
   // By the upper half of the code; 0x40, by bits, is below.
   constexpr const char* kConditions[16] = {
-      nullptr,  "eq.u64", "gt.u64", "ge.u64", nullptr,  "ne.u64", "gt.s64", "ge.s64",
-      nullptr,  nullptr,  "lt.u64", "le.u64", "lt.s64", "le.s64", nullptr,  nullptr};
+      nullptr, "eq.u64", "gt.u64", "ge.u64", nullptr,  "ne.u64", "gt.s64", "ge.s64",
+      nullptr, nullptr,  "lt.u64", "le.u64", "lt.s64", "le.s64", nullptr,  nullptr};
   const std::string target = RegisterName(instruction.registers & 0x0f);
   const std::string by = (instruction.code & kByRegister) != 0
                              ? RegisterName(instruction.registers >> 4)

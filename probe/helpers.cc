@@ -12,8 +12,8 @@ constexpr uint32_t kMapTypes[] = {LW_ARRAY, LW_HISTOGRAM, LW_RING};
 uint64_t None(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t) { return 0; }
 
 constexpr policy::HelperShape kHelpers[] = {
-    {"lw_clock", None, 0},   {"lw_cycles", None, 0},        {"lw_map_get", None, 2},
-    {"lw_map_set", None, 3}, {"lw_map_add", None, 3},       {"lw_histogram_add", None, 2},
+    {"lw_clock", None, 0},    {"lw_cycles", None, 0},      {"lw_map_get", None, 2},
+    {"lw_map_set", None, 3},  {"lw_map_add", None, 3},     {"lw_histogram_add", None, 2},
     {"lw_ring_put", None, 5}, {"lw_since_first", None, 0},
 };
 
@@ -28,16 +28,19 @@ std::string EntryOf(const policy::MapShape& map) {
 std::string ArrayText(const std::string& helper, const policy::MapShape& map) {
   std::string text = EntryOf(map);
   if (helper == "lw_map_get") {
-    return text + "mov.u64 %longwire_r0, 0;\n"
-                  "@%longwire_p1 ld.volatile.global.u64 %longwire_r0, [%longwire_t0];\n";
+    return text +
+           "mov.u64 %longwire_r0, 0;\n"
+           "@%longwire_p1 ld.volatile.global.u64 %longwire_r0, [%longwire_t0];\n";
   }
   if (helper == "lw_map_set") {
-    return text + "selp.b64 %longwire_r0, 1, 0, %longwire_p1;\n"
-                  "@%longwire_p1 st.volatile.global.u64 [%longwire_t0], %longwire_r3;\n";
+    return text +
+           "selp.b64 %longwire_r0, 1, 0, %longwire_p1;\n"
+           "@%longwire_p1 st.volatile.global.u64 [%longwire_t0], %longwire_r3;\n";
   }
-  return text + "mov.u64 %longwire_r0, 0;\n"
-                "@%longwire_p1 atom.global.add.u64 %longwire_r0, [%longwire_t0], %longwire_r3;\n"
-                "@%longwire_p1 add.u64 %longwire_r0, %longwire_r0, %longwire_r3;\n";
+  return text +
+         "mov.u64 %longwire_r0, 0;\n"
+         "@%longwire_p1 atom.global.add.u64 %longwire_r0, [%longwire_t0], %longwire_r3;\n"
+         "@%longwire_p1 add.u64 %longwire_r0, %longwire_r0, %longwire_r3;\n";
 }
 
 std::string HistogramText(const policy::MapShape& map) {
@@ -46,8 +49,7 @@ std::string HistogramText(const policy::MapShape& map) {
          std::to_string(kBuckets - 1) +
          ";\nmov.u32 %longwire_w1, %smid;\nand.b32 %longwire_w1, %longwire_w1, " +
          std::to_string(kHistogramCopies - 1) + ";\nmad.lo.u32 %longwire_w0, %longwire_w1, " +
-         std::to_string(kBuckets) +
-         ", %longwire_w0;\nmov.u64 %longwire_t0, " + SymbolOf(map) +
+         std::to_string(kBuckets) + ", %longwire_w0;\nmov.u64 %longwire_t0, " + SymbolOf(map) +
          ";\nmul.wide.u32 %longwire_t1, %longwire_w0, 8;\n"
          "add.u64 %longwire_t0, %longwire_t0, %longwire_t1;\n"
          "red.global.add.u64 [%longwire_t0], 1;\nmov.u64 %longwire_r0, 1;\n";
@@ -65,8 +67,8 @@ std::string RingText(const policy::MapShape& map) {
          "@%longwire_p1 st.global.v2.u64 [%longwire_t0+48], {%longwire_r4, %longwire_r5};\n";
 }
 
-// A word has the launch's number in its upper 24 bits, and the low 40 of when its first call was. So
-// one operation changes both.
+// A word has the launch's number in its upper 24 bits, and the low 40 of when its first call was.
+// So one operation changes both.
 std::string SinceFirstText() {
   return "mov.u64 %longwire_r0, %globaltimer;\nand.b64 %longwire_r0, %longwire_r0, 0xffffffffff;\n"
          "mov.u64 %longwire_t1, %gridid;\nand.b64 %longwire_t0, %longwire_t1, " +
@@ -78,7 +80,8 @@ std::string SinceFirstText() {
          "or.b64 %longwire_t3, %longwire_t1, %longwire_r0;\n"
          "ld.volatile.global.u64 %longwire_v, [%longwire_t0];\n"
          // Another launch's, or nothing: it becomes this one's. Who comes second finds the first.
-         "xor.b64 %longwire_t2, %longwire_v, %longwire_t1;\nshr.u64 %longwire_t2, %longwire_t2, 40;\n"
+         "xor.b64 %longwire_t2, %longwire_v, %longwire_t1;\nshr.u64 %longwire_t2, %longwire_t2, "
+         "40;\n"
          "setp.ne.u64 %longwire_p1, %longwire_t2, 0;\n"
          "setp.eq.or.u64 %longwire_p1, %longwire_v, 0, %longwire_p1;\n"
          "mov.b64 %longwire_t2, %longwire_v;\n"

@@ -55,8 +55,7 @@ char* RewriteImage(const void* image, size_t bytes, int capability, size_t* text
   const std::span<const char> code(static_cast<const char*>(image), bytes);
   std::string ptx, sentence;
   const bool has_ptx = PtxOf(code, capability, &ptx, &sentence);
-  const auto rewritten =
-      has_ptx ? Rewrite(ptx, state.set, state.kernels, &sentence) : std::nullopt;
+  const auto rewritten = has_ptx ? Rewrite(ptx, state.set, state.kernels, &sentence) : std::nullopt;
   base::MutexLock lock(state.mutex);
   if (!rewritten) {
     if (state.refused.size() < kMostRefused) {

@@ -31,11 +31,11 @@ inline constexpr std::string_view kPoints[] = {
 
 // Of a place in PTX where a probe is put in. Each is a number or an expression that stands in the
 // translated text in braces.
-inline constexpr char kSite[] = "{site}";        // a number of its own, for labels
-inline constexpr char kKernel[] = "{kernel}";    // the hash of the function's name
-inline constexpr char kBytes[] = "{bytes}";      // of one lane's access
-inline constexpr char kAccess[] = "{access}";    // LW_LOAD, LW_STORE, LW_ATOMIC
-inline constexpr char kLine[] = "{line}";        // of the PTX
+inline constexpr char kSite[] = "{site}";      // a number of its own, for labels
+inline constexpr char kKernel[] = "{kernel}";  // the hash of the function's name
+inline constexpr char kBytes[] = "{bytes}";    // of one lane's access
+inline constexpr char kAccess[] = "{access}";  // LW_LOAD, LW_STORE, LW_ATOMIC
+inline constexpr char kLine[] = "{line}";      // of the PTX
 
 struct Probe {
   Point point = Point::kKernelEntry;

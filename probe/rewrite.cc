@@ -17,7 +17,8 @@ using softgpu::PtxError;
 constexpr int kOldestVersion = 62;  // of PTX: it has activemask
 
 void ReplaceAll(std::string* text, const std::string& what, const std::string& by) {
-  for (size_t at = text->find(what); at != std::string::npos; at = text->find(what, at + by.size())) {
+  for (size_t at = text->find(what); at != std::string::npos;
+       at = text->find(what, at + by.size())) {
     text->replace(at, what.size(), by);
   }
 }
@@ -64,12 +65,12 @@ class Rewriter {
       return probe.text.find(kLaunchTable) != std::string::npos;
     });
     if (has_launches) {
-      text += std::string(".global .align 8 .b8 ") + kLaunchTable + "[" +
+      text += std::string(".visible .global .align 8 .b8 ") + kLaunchTable + "[" +
               std::to_string(kLaunchWords * sizeof(uint64_t)) + "];\n";
     }
     for (const policy::MapShape& map : set_.maps) {
-      text += ".global .align 16 .b8 " + SymbolOf(map) + "[" + std::to_string(BytesOf(map)) +
-              "];\n";
+      text += ".visible .global .align 16 .b8 " + SymbolOf(map) + "[" +
+              std::to_string(BytesOf(map)) + "];\n";
     }
     return text;
   }

@@ -33,18 +33,19 @@ bool IsGlobal(const PtxInstruction& instruction) {
 
 uint32_t BytesOf(const PtxInstruction& instruction) {
   const int of_one = softgpu::TypeBytes(instruction.LastType());
-  const uint32_t count = instruction.Has(".v8") ? 8 : instruction.Has(".v4") ? 4
-                                                  : instruction.Has(".v2") ? 2 : 1;
+  const uint32_t count = instruction.Has(".v8")   ? 8
+                         : instruction.Has(".v4") ? 4
+                         : instruction.Has(".v2") ? 2
+                                                  : 1;
   return static_cast<uint32_t>(of_one) * count;
 }
 
 }  // namespace
 
 size_t Sites::TokenAt(size_t offset) const {
-  const auto found = std::ranges::lower_bound(
-      tokens_, offset, {}, [this](const Token& token) {
-        return token.kind == Token::Kind::kEnd ? text_.size() : OffsetOf(token.text);
-      });
+  const auto found = std::ranges::lower_bound(tokens_, offset, {}, [this](const Token& token) {
+    return token.kind == Token::Kind::kEnd ? text_.size() : OffsetOf(token.text);
+  });
   return static_cast<size_t>(found - tokens_.begin());
 }
 
@@ -90,7 +91,9 @@ Site Sites::SiteOf(size_t token, Point point, uint32_t line) const {
   site.point = point;
   site.line = line;
   site.begin = OffsetOf(tokens_[token].text);
-  const auto before = [&](size_t count) { return token >= count ? &tokens_[token - count] : nullptr; };
+  const auto before = [&](size_t count) {
+    return token >= count ? &tokens_[token - count] : nullptr;
+  };
   const bool plain = before(2) != nullptr && before(2)->Is('@');
   const bool negated = before(3) != nullptr && before(2)->Is('!') && before(3)->Is('@');
   if (plain || negated) {

@@ -112,8 +112,8 @@ std::string Totals::RingText(const Total& total) const {
   std::string text;
   for (size_t i = 0; i < std::min(kShown, total.records.size()); ++i) {
     const Record& record = total.records[i];
-    const auto kernel = record[0] <= UINT32_MAX ? kernels_.find(static_cast<uint32_t>(record[0]))
-                                                : kernels_.end();
+    const auto kernel =
+        record[0] <= UINT32_MAX ? kernels_.find(static_cast<uint32_t>(record[0])) : kernels_.end();
     text += "  " + (kernel == kernels_.end() ? std::to_string(record[0])
                                              : base::Printable(kernel->second));
     for (size_t j = 1; j < record.size(); ++j) text += "  " + std::to_string(record[j]);
@@ -134,8 +134,8 @@ std::string Totals::Text() const {
     if (maps_[i].type == LW_RING) {
       text += RingText(totals_[i]);
     } else {
-      text += maps_[i].type == LW_HISTOGRAM ? HistogramText(totals_[i].values)
-                                            : ArrayText(totals_[i]);
+      text +=
+          maps_[i].type == LW_HISTOGRAM ? HistogramText(totals_[i].values) : ArrayText(totals_[i]);
     }
   }
   return text;

@@ -123,8 +123,8 @@ class Translator {
     if (place.on_stack) {
       const std::string slot = SlotAt(place, size);
       if (slot.empty()) return false;
-      text_ += "bfe.u64 " + Target() + ", " + slot + ", " + Bits(place.offset % kSlot, size) +
-               ";\n";
+      text_ +=
+          "bfe.u64 " + Target() + ", " + slot + ", " + Bits(place.offset % kSlot, size) + ";\n";
       return true;
     }
     const Field* field = FieldAt(place.offset, size);
@@ -137,10 +137,9 @@ class Translator {
     probe_->reads_began_cycles |= IsBeganCycles(*field);
     probe_->reads_address |= IsAddress(*field);
     text_ += field->text;
-    text_ += size == field->bytes
-                 ? "mov.b64 " + Target() + ", %longwire_v;\n"
-                 : "bfe.u64 " + Target() + ", %longwire_v, " +
-                       Bits(place.offset - field->offset, size) + ";\n";
+    text_ += size == field->bytes ? "mov.b64 " + Target() + ", %longwire_v;\n"
+                                  : "bfe.u64 " + Target() + ", %longwire_v, " +
+                                        Bits(place.offset - field->offset, size) + ";\n";
     return true;
   }
 
@@ -174,8 +173,7 @@ class Translator {
         ".reg .b64 %longwire_r<11>, %longwire_t<4>, %longwire_v;\n"
         ".reg .b32 %longwire_w<8>, %longwire_active;\n.reg .pred %longwire_p<4>;\n";
     if (slots_used_) head += ".reg .b64 %longwire_s<64>;\n";
-    const bool of_block =
-        probe_->point == Point::kBlockEnter || probe_->point == Point::kBlockExit;
+    const bool of_block = probe_->point == Point::kBlockEnter || probe_->point == Point::kBlockExit;
     const std::string end = std::string("$longwire_") + kSite + "_end";
     head += "activemask.b32 %longwire_active;\n";
     head += of_block ? "mov.u32 %longwire_w0, %tid.x;\nmov.u32 %longwire_w1, %tid.y;\n"

@@ -68,7 +68,8 @@ bool ReadMap(Module* module, const char* symbol, std::vector<char>* contents) {
   size_t bytes = 0;
   return GlobalOf(module, symbol, GlobalKind::kAny, &address, &bytes) == CUDA_SUCCESS &&
          bytes >= contents->size() &&
-         hand::cuMemcpyDtoH_v2(contents->data(), address, contents->size(), nullptr) == CUDA_SUCCESS;
+         hand::cuMemcpyDtoH_v2(contents->data(), address, contents->size(), nullptr) ==
+             CUDA_SUCCESS;
 }
 
 void ReadFrom(Module* module, Context* context) {

@@ -20,8 +20,7 @@ std::vector<std::string> RefusedObjects() {
 class RefusalTest : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(RefusalTest, SaysWhereAndWhat) {
-  const std::string source =
-      ReadFile(std::filesystem::path(PROBE_SOURCES) / (GetParam() + ".c"));
+  const std::string source = ReadFile(std::filesystem::path(PROBE_SOURCES) / (GetParam() + ".c"));
   const std::string begin = "/* refused: ";
   ASSERT_TRUE(source.starts_with(begin)) << source;
   const size_t bar = source.find(" | "), end = source.find(" */");

@@ -64,8 +64,7 @@ std::vector<uint32_t> RunGuarded(const Device& device, uint64_t* address = nullp
 TEST(RewriteTest, EveryThreadIsSeenAtEachPointOnce) {
   softgpu::Status status;
   const std::string ptx = std::string(kHead) + kGuarded;
-  const Device plain(
-      softgpu::Program::Load(ptx, softgpu::testing::TestMemory::Get(), &status));
+  const Device plain(softgpu::Program::Load(ptx, softgpu::testing::TestMemory::Get(), &status));
   ASSERT_TRUE(status.ok()) << status.message;
   const Device probed = Probed(ptx, Object("counts"));
   uint64_t out = 0;
@@ -80,11 +79,12 @@ TEST(RewriteTest, EveryThreadIsSeenAtEachPointOnce) {
 }
 
 TEST(RewriteTest, AKernelThatOnlyReturnsHasBoth) {
-  const Device device =
-      Probed(std::string(kHead) + ".visible .entry k(){\nret;\n}\n.visible .entry l(.param .u32 n)"
-             "{ .reg .pred %p; .reg .b32 %r; ld.param.u32 %r, [n]; setp.eq.u32 %p, %r, 0; @%p ret;"
-             " ret; }\n",
-             Object("counts"));
+  const Device device = Probed(
+      std::string(kHead) +
+          ".visible .entry k(){\nret;\n}\n.visible .entry l(.param .u32 n)"
+          "{ .reg .pred %p; .reg .b32 %r; ld.param.u32 %r, [n]; setp.eq.u32 %p, %r, 0; @%p ret;"
+          " ret; }\n",
+      Object("counts"));
   EXPECT_RUNS(device.Run("k", {2}, {33}));
   EXPECT_RUNS(device.Run("l", {2}, {33}, 0u));
   EXPECT_EQ(Values(device, "lanes_at"), (std::vector<uint64_t>{132, 132, 4, 4, 0, 0, 0, 0}));
@@ -104,8 +104,7 @@ TEST(RewriteTest, OneLaneOfEachWarpRunsAProbe) {
 
 TEST(RewriteTest, ARingKeepsTheFirstAndCountsAll) {
   ProbeSet set = Tool("kernelretsnoop");
-  const Device device =
-      Probed(std::string(kHead) + ".visible .entry k(){\nret;\n}\n", set);
+  const Device device = Probed(std::string(kHead) + ".visible .entry k(){\nret;\n}\n", set);
   EXPECT_RUNS(device.Run("k", {3000}, {1024}));
   const std::vector<uint64_t> ring = Values(device, "exits");
   EXPECT_EQ(ring[0], 96000u);
@@ -117,8 +116,8 @@ TEST(RewriteTest, ARingKeepsTheFirstAndCountsAll) {
 }
 
 TEST(RewriteTest, LateBlocksAreCountedFromTheFirstOfTheirLaunch) {
-  const Device device = Probed(std::string(kHead) + ".visible .entry k(){\nret;\n}\n",
-                               Tool("launchlate"));
+  const Device device =
+      Probed(std::string(kHead) + ".visible .entry k(){\nret;\n}\n", Tool("launchlate"));
   for (int i = 0; i < 3; ++i) EXPECT_RUNS(device.Run("k", {50}, {64}));
   const std::vector<uint64_t> late = Values(device, "nanoseconds_late");
   uint64_t blocks = 0, longest = 0;

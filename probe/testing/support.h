@@ -56,8 +56,7 @@ inline softgpu::testing::Device Probed(const std::string& ptx, const ProbeSet& s
   EXPECT_TRUE(rewritten) << sentence;
   const std::string text = rewritten ? rewritten->text : "";
   softgpu::Status status;
-  auto program =
-      softgpu::Program::Load(text, softgpu::testing::TestMemory::Get(), &status);
+  auto program = softgpu::Program::Load(text, softgpu::testing::TestMemory::Get(), &status);
   EXPECT_TRUE(status.ok()) << status.message << "\n" << text;
   return softgpu::testing::Device(std::move(program));
 }

@@ -3,7 +3,7 @@
 
 LW_MAP(exits, LW_RING, 65536);
 
-LW_PROBE(kernel_exit) int leaves(struct lw_point *point) {
+LW_PROBE(kernel_exit) int leaves(struct lw_point* point) {
   uint64_t now = lw_clock();
   lw_ring_put(&exits, point->kernel, point->warp, now, now - point->began);
   return 0;

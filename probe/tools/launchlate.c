@@ -3,7 +3,7 @@
 
 LW_MAP(nanoseconds_late, LW_HISTOGRAM, 64);
 
-LW_PROBE(block_enter) int begins(struct lw_point *point) {
+LW_PROBE(block_enter) int begins(struct lw_point* point) {
   lw_histogram_add(&nanoseconds_late, lw_since_first());
   return 0;
 }

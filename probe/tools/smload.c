@@ -4,7 +4,7 @@
 LW_MAP(warps_of_sm, LW_ARRAY, 1024);
 LW_MAP(cycles_of_sm, LW_ARRAY, 1024);
 
-LW_PROBE(kernel_exit) int ends(struct lw_point *point) {
+LW_PROBE(kernel_exit) int ends(struct lw_point* point) {
   lw_map_add(&warps_of_sm, point->sm, 1);
   lw_map_add(&cycles_of_sm, point->sm, lw_cycles() - point->began_cycles);
   return 0;

@@ -15,7 +15,7 @@ OBJECTS = server.build_folder() / "probe" / "objects"
 INCLUDE = pathlib.Path(__file__).resolve().parents[2] / "probe" / "include"
 TOOLS = ["threadhist", "kernelretsnoop", "launchlate", "memhist", "smload"]
 # Divergence, shared memory and fences; graphs; the driver's own calls.
-SAMPLE = ["vector_add.static", "reduce_shuffle.static", "graph_capture.static", "driver_ptx.cuda"]
+SAMPLE = ["vector_add.static", "reduce_shuffle.static", "graph_capture.static", "driver_ptx.driver"]
 # Programs that look at what probes change: the functions and variables of a module, what the
 # driver says of its code, how much memory is free; or which have no PTX that could be probed.
 LOOK_AT_THEMSELVES = set()
@@ -125,12 +125,12 @@ class ProbesTest(unittest.TestCase):
         self.assertEqual(0, made.code, made)
 
     def test_modules_without_ptx_are_named(self):
-        result, report = self.probe("threadhist", "driver_cubin.cuda")
+        result, report = self.probe("threadhist", "driver_cubin.driver")
         self.assertIn("PASS driver_cubin", result.out, result)
         self.assertRegex(report, r"module [0-9a-f]{12} \(\d+ bytes\) has no probes: it is code of "
                                  "one architecture, without PTX; build it with PTX")
         self.assertIn("probes at 0 places of 0 modules", report)
-        result, report = self.probe("threadhist", "driver_ptx.cuda")
+        result, report = self.probe("threadhist", "driver_ptx.driver")
         self.assertIsNone(programs.what_is_wrong("driver_ptx", result), result)
         self.assertRegex(report, r"has no probes: PTX line 5: ")
 

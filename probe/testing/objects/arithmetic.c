@@ -1,15 +1,15 @@
 /* What operations give; each thread is a warp of its own group: blocks have one thread. */
-#include <longwire/probe.h>
-
 #include "arithmetic.h"
+
+#include <longwire/probe.h>
 
 LW_MAP(results, LW_ARRAY, 4096);
 LW_MAP(stacked, LW_ARRAY, 128);
 LW_MAP(fields, LW_ARRAY, 128);
 
-#define SET(n, value) lw_map_set(&results, b * OPERATION_COUNT + n, value);
+#define SET(n, value) lw_map_set(&results, b* OPERATION_COUNT + n, value);
 
-LW_PROBE(kernel_entry) int computes(struct lw_point *point) {
+LW_PROBE(kernel_entry) int computes(struct lw_point* point) {
   uint64_t b = point->block;
   uint64_t a = point->block * 3 + 1;
   OPERATIONS(a, b)
@@ -17,15 +17,15 @@ LW_PROBE(kernel_entry) int computes(struct lw_point *point) {
 }
 
 /* Bytes, halves and words of the stack, and parts of fields. */
-LW_PROBE(kernel_exit) int keeps(struct lw_point *point) {
+LW_PROBE(kernel_exit) int keeps(struct lw_point* point) {
   volatile uint64_t whole = 0x1122334455667788;
-  volatile uint8_t *bytes = (volatile uint8_t *)&whole;
+  volatile uint8_t* bytes = (volatile uint8_t*)&whole;
   bytes[2] = point->block;
-  *(volatile uint32_t *)(bytes + 4) = point->block * 3;
-  uint64_t half = *(volatile uint16_t *)(bytes + 2);
+  *(volatile uint32_t*)(bytes + 4) = point->block * 3;
+  uint64_t half = *(volatile uint16_t*)(bytes + 2);
   lw_map_set(&stacked, point->block, whole ^ (half << 8));
   lw_map_set(&fields, point->block,
-             *(volatile uint8_t *)&point->block + ((uint64_t)point->thread << 32) +
+             *(volatile uint8_t*)&point->block + ((uint64_t)point->thread << 32) +
                  ((uint64_t)point->warp << 16));
   return 0;
 }

@@ -4,7 +4,7 @@
 LW_MAP(one, LW_ARRAY, 8);
 LW_MAP(other, LW_ARRAY, 8);
 
-LW_PROBE(kernel_exit) int chooses(struct lw_point *point) {
+LW_PROBE(kernel_exit) int chooses(struct lw_point* point) {
   lw_map_set(point->block == 0 ? &one : &other, 0, 1);
   return 0;
 }

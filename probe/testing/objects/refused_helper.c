@@ -3,7 +3,7 @@
 
 extern uint64_t lw_guess(uint64_t value);
 
-LW_PROBE(kernel_exit) int asks(struct lw_point *point) {
+LW_PROBE(kernel_exit) int asks(struct lw_point* point) {
   lw_guess(point->block);
   return 0;
 }

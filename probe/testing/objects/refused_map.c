@@ -3,7 +3,7 @@
 
 LW_MAP(sizes, LW_HISTOGRAM, 64);
 
-LW_PROBE(kernel_exit) int mixes(struct lw_point *point) {
+LW_PROBE(kernel_exit) int mixes(struct lw_point* point) {
   lw_map_set(&sizes, 0, 1);
   return 0;
 }

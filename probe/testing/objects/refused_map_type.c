@@ -3,7 +3,7 @@
 
 LW_MAP(keys, 2, 8);
 
-LW_PROBE(kernel_exit) int leaves(struct lw_point *point) {
+LW_PROBE(kernel_exit) int leaves(struct lw_point* point) {
   lw_map_set(&keys, 0, 1);
   return 0;
 }

@@ -3,7 +3,7 @@
 
 LW_MAP(values, LW_ARRAY, 8);
 
-LW_PROBE(kernel_exit) int reads_on(struct lw_point *point) {
-  lw_map_set(&values, 0, *(uint64_t *)((char *)point + sizeof(*point)));
+LW_PROBE(kernel_exit) int reads_on(struct lw_point* point) {
+  lw_map_set(&values, 0, *(uint64_t*)((char*)point + sizeof(*point)));
   return 0;
 }

@@ -3,7 +3,7 @@
 
 LW_MAP(values, LW_ARRAY, 8);
 
-LW_PROBE(memory_access) int follows(struct lw_point *point) {
-  lw_map_set(&values, 0, *(uint64_t *)point->address);
+LW_PROBE(memory_access) int follows(struct lw_point* point) {
+  lw_map_set(&values, 0, *(uint64_t*)point->address);
   return 0;
 }
