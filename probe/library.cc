@@ -2,10 +2,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <memory>
-#include <set>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "base/lock_ranks.h"
 #include "base/mutex.h"
@@ -15,6 +15,7 @@
 #include "probe/image.h"
 #include "probe/rewrite.h"
 #include "probe/totals.h"
+#include "wire/descriptors.h"
 #include "wire/sha256.h"
 
 namespace longwire::probe {
@@ -98,7 +99,7 @@ void Report() {
             "lacks them\n";
   }
   text += state.totals.Text();
-  FILE* file = state.output.empty() ? stderr : std::fopen(state.output.c_str(), "ae");
+  FILE* file = state.output.empty() ? stderr : wire::OpenStream(state.output.c_str(), "a");
   if (file == nullptr) {
     std::fprintf(stderr, "longwire: the report of probes cannot be written to %s\n",
                  state.output.c_str());
@@ -110,11 +111,21 @@ void Report() {
 
 constexpr Api kApi{RewriteImage, Release, Maps, Symbol, Bytes, Take, Report};
 
+// False: it cannot be read, or is larger than any object.
+bool ReadObjectFile(const std::string& path, std::string* object) {
+  FILE* file = wire::OpenStream(path.c_str(), "r");
+  if (file == nullptr) return false;
+  object->resize(policy::kMaxObjectBytes);
+  object->resize(std::fread(object->data(), 1, object->size(), file));
+  const bool good = std::ferror(file) == 0 && std::fgetc(file) == EOF;
+  std::fclose(file);
+  return good;
+}
+
 const Api* Open(const std::string& path, std::string kernels, std::string output,
                 std::string* sentence) {
-  std::ifstream file(path, std::ios::binary);
-  const std::string object{std::istreambuf_iterator<char>(file), {}};
-  if (!file.is_open() || file.bad()) {
+  std::string object;
+  if (!ReadObjectFile(path, &object)) {
     *sentence = path + " cannot be read: name an object of probes, made by clang -target bpf";
     return nullptr;
   }
