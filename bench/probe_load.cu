@@ -49,8 +49,8 @@ __global__ void __launch_bounds__(256) Matmul(const float* a, const float* b, fl
 
 // A head of attention with a running softmax; a thread has a query, a block's keys and values come
 // through shared memory. One head for each blockIdx.y.
-__global__ void __launch_bounds__(128) Attention(const float* q, const float* k, const float* v,
-                                                 float* out, int length) {
+__global__ void __launch_bounds__(128)
+    Attention(const float* q, const float* k, const float* v, float* out, int length) {
   __shared__ float keys[kKeys][kHead], values[kKeys][kHead];
   const size_t head = static_cast<size_t>(blockIdx.y) * length * kHead;
   const int query = blockIdx.x * blockDim.x + threadIdx.x;
@@ -130,16 +130,13 @@ int main(int count, char** arguments) {
   const size_t square = static_cast<size_t>(n) * n;
   const size_t all = static_cast<size_t>(length) * kHead * heads;
   float *a = Filled(square, 1), *b = Filled(square, 2), *c = Filled(square, 3);
-  Measure("matmul", launches, batches, c, square, [&] {
-    Matmul<<<dim3(n / kTile, n / kTile), 256>>>(a, b, c, n);
-  });
+  Measure("matmul", launches, batches, c, square,
+          [&] { Matmul<<<dim3(n / kTile, n / kTile), 256>>>(a, b, c, n); });
   float *q = Filled(all, 4), *k = Filled(all, 5), *v = Filled(all, 6), *out = Filled(all, 7);
-  Measure("attention", launches, batches, out, all, [&] {
-    Attention<<<dim3(length / 128, heads), 128>>>(q, k, v, out, length);
-  });
+  Measure("attention", launches, batches, out, all,
+          [&] { Attention<<<dim3(length / 128, heads), 128>>>(q, k, v, out, length); });
   float *x = Filled(elements, 8), *y = Filled(elements, 9), *z = Filled(elements, 10);
-  Measure("vector_add", launches * 5, batches, z, static_cast<size_t>(elements), [&] {
-    Add<<<(elements + 255) / 256, 256>>>(x, y, z, elements);
-  });
+  Measure("vector_add", launches * 5, batches, z, static_cast<size_t>(elements),
+          [&] { Add<<<(elements + 255) / 256, 256>>>(x, y, z, elements); });
   return 0;
 }

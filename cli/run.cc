@@ -14,7 +14,7 @@
 #include <string_view>
 
 #include "cli/connect.h"
-#include "cli/probe.h"
+#include "cli/probe/prepare.h"
 #include "cli/program_environment.h"
 #include "cli/program_notice.h"
 #include "cli/restart/restart.h"

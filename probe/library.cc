@@ -42,7 +42,7 @@ struct State {
   size_t unread LONGWIRE_GUARDED_BY(mutex) = 0;
 };
 
-constexpr size_t kMostRefused = 1000;  // sentences that are kept
+constexpr size_t kMaxSentences = 1000;  // about refused modules
 
 State* the_state = nullptr;  // set once, before the first module
 
@@ -59,7 +59,7 @@ char* RewriteImage(const void* image, size_t bytes, int capability, size_t* text
   const auto rewritten = has_ptx ? Rewrite(ptx, state.set, state.kernels, &sentence) : std::nullopt;
   base::MutexLock lock(state.mutex);
   if (!rewritten) {
-    if (state.refused.size() < kMostRefused) {
+    if (state.refused.size() < kMaxSentences) {
       state.refused.push_back(NameOf(code) + " has no probes: " + sentence);
     }
     return nullptr;

@@ -36,7 +36,7 @@ class Totals {
   std::map<uint32_t, std::string> kernels_;
 };
 
-// Bars of the buckets: values of up to so many bits.
+// A line with a bar for each bucket, whose number is how many bits its values have.
 std::string HistogramText(const std::vector<uint64_t>& buckets);
 
 }  // namespace longwire::probe

@@ -69,6 +69,17 @@ Numbers& FunctionNumbers() {
   return *numbers;
 }
 
+constexpr base::LockRank kProbedRank{1545, "shim::WithProbes::mutex"};
+struct WithProbes {
+  base::Mutex mutex{kProbedRank};
+  std::vector<Module*> modules LONGWIRE_GUARDED_BY(mutex);
+};
+
+WithProbes& Probed() {
+  static NeverDestroyed<WithProbes> probed;
+  return *probed;
+}
+
 // False if there is a parameter where none can be.
 bool LaidOut(const calls::Function& described, Function* function) {
   size_t count = std::min(described.offset.size(), described.size.size());
@@ -322,7 +333,10 @@ CUresult Load(const Where& where, const void* image, const JitOptions& options, 
     return result;
   }
   module->handle = reinterpret_cast<CUmodule>(Modules().Publish(module));
-  if (probed.has_probes()) NoteProbes(module);
+  if (probed.has_probes()) {
+    base::MutexLock lock(Probed().mutex);
+    Probed().modules.push_back(module);
+  }
   *loaded = module;
   return CUDA_SUCCESS;
 }
@@ -391,8 +405,17 @@ CUresult LoadFile(const char* path, std::vector<char>* image) {
   return image->size() > 8 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
 }
 
+std::vector<Module*> ProbedModules() {
+  base::MutexLock lock(Probed().mutex);
+  return Probed().modules;
+}
+
+bool ForgetProbed(Module* module) {
+  base::MutexLock lock(Probed().mutex);
+  return std::erase(Probed().modules, module) != 0;
+}
+
 CUresult UnloadModule(Module* module) {
-  ReadProbes(module);
   if (!Modules().Retire(module)) return CUDA_ERROR_INVALID_HANDLE;
   std::vector<uint64_t> gone = ForgetGlobals(module->id);
   for (uint64_t global : gone) {

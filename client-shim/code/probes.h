@@ -1,19 +1,21 @@
 // Probes of the user in the program's kernels (probe/): where LONGWIRE_PROBE names an object of
-// them, modules are rewritten before they are sent, and their maps are read when they end.
+// them, modules are rewritten before they are sent. probe_maps.h reads what the probes wrote.
 #pragma once
 
 #include <cstddef>
 #include <span>
 
 #include "client-shim/code/image.h"
+#include "probe/api.h"
 
 namespace longwire::shim {
 
 struct Context;
-struct Module;
 
 // Loads the library of probes, if LONGWIRE_PROBE asks for it. Once the devices are known.
 void StartProbes();
+// Null: there are none.
+const probe::Api* TheProbes();
 
 // An image as it is loaded: the program's, or text with probes, which lives as long as this.
 class ProbedImage {
@@ -31,13 +33,5 @@ class ProbedImage {
   Image image_;
   char* text_ = nullptr;
 };
-
-// Has probes from now on.
-void NoteProbes(Module* module);
-// Before the module is unloaded, and before the context ends: their maps are read.
-void ReadProbes(Module* module);
-void ReadProbes(Context* context);
-// When the program ends: reads all that is left, and prints.
-void EndProbes();
 
 }  // namespace longwire::shim

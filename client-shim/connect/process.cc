@@ -11,6 +11,7 @@
 #include "base/mutex.h"
 #include "base/reason.h"
 #include "base/try.h"
+#include "client-shim/code/probe_maps.h"
 #include "client-shim/code/probes.h"
 #include "client-shim/connect/open_servers.h"
 #include "client-shim/connect/options.h"

@@ -1,6 +1,6 @@
 #include "client-shim/context/context_parts.h"
 
-#include "client-shim/code/probes.h"
+#include "client-shim/code/probe_maps.h"
 #include "client-shim/context/context.h"
 #include "client-shim/context/context_events.h"
 #include "client-shim/context/green_context.h"

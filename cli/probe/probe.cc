@@ -2,25 +2,18 @@
 #include "cli/probe.h"
 
 #include <cstdio>
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <memory>
-#include <optional>
-#include <span>
+#include <string>
 
 #include "cli/policy/files.h"
 #include "cli/program_environment.h"
 #include "cli/run.h"
-#include "policy/engine.h"
-#include "probe/probe.h"
 #include "probe/rewrite.h"
 
 namespace longwire::cli {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr const char* kFooter =
     R"(TOOL is an object of your own (docs/probes.md, in C, compiled by clang -target bpf), or one of
@@ -39,33 +32,6 @@ The exit status is as that of longwire run.)";
 struct Probed {
   std::string tool, kernels, output, ptx;
 };
-
-// The tool of that name, or else the file; empty: there is none.
-std::string FindTool(const std::string& tool, bool* is_own) {
-  const std::string file = LibraryFolder() + "/probes/" + tool + ".o";
-  std::error_code error;
-  *is_own = tool.find('/') == std::string::npos && fs::exists(file, error);
-  if (*is_own) return file;
-  if (!fs::exists(tool, error)) return "";
-  return fs::absolute(tool, error).string();
-}
-
-// None with a sentence. Those that come with Longwire are verified when it is built.
-std::optional<probe::ProbeSet> LoadVerified(const std::string& tool, std::string* file,
-                                            std::string* sentence) {
-  bool is_own = false;
-  *file = FindTool(tool, &is_own);
-  if (file->empty()) {
-    *sentence = "there is no tool and no file '" + tool + "'; see longwire probe --help";
-    return std::nullopt;
-  }
-  const auto bytes = ReadPolicyFile(*file, sentence);
-  policy::Engine* engine = bytes && !is_own ? policy::LoadEngine(sentence) : nullptr;
-  if (!bytes || (!is_own && engine == nullptr)) return std::nullopt;
-  auto set = probe::LoadProbes(std::as_bytes(std::span(*bytes)), engine, sentence);
-  if (!set) *sentence = tool + ": " + *sentence;
-  return set;
-}
 
 // The text with probes on standard output.
 std::string Print(const Probed& probed) {
@@ -92,19 +58,6 @@ int Run(const Probed& probed, const Arguments& words) {
 }
 
 }  // namespace
-
-std::string PrepareProbes(const std::string& tool, const std::string& kernels,
-                          const std::string& output) {
-  std::string file, sentence;
-  if (!LoadVerified(tool, &file, &sentence)) return sentence;
-  setenv("LONGWIRE_PROBE", file.c_str(), 1);
-  setenv("LONGWIRE_PROBE_LIBRARY", (LibraryFolder() + "/liblongwire-probe.so").c_str(), 1);
-  setenv("LONGWIRE_PROBE_KERNELS", kernels.c_str(), 1);
-  std::error_code error;
-  const std::string report = output.empty() ? "" : fs::absolute(output, error).string();
-  setenv("LONGWIRE_PROBE_FILE", report.c_str(), 1);
-  return "";
-}
 
 void AddProbe(CommandLine& line) {
   auto words = std::make_shared<Arguments>();
