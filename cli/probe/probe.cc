@@ -1,14 +1,11 @@
 // longwire probe: a program with probes in its kernels.
-#include "cli/probe.h"
-
 #include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <memory>
 #include <string>
 
-#include "cli/policy/files.h"
-#include "cli/program_environment.h"
+#include "cli/probe/prepare.h"
 #include "cli/run.h"
 #include "probe/rewrite.h"
 
@@ -16,7 +13,8 @@ namespace longwire::cli {
 namespace {
 
 constexpr const char* kFooter =
-    R"(TOOL is an object of your own (docs/probes.md, in C, compiled by clang -target bpf), or one of
+    R"(TOOL is an object of your own (docs/probes.md: in C, compiled by clang -target bpf), or
+one of
   threadhist       how many cycles warps run: a histogram
   kernelretsnoop   when each warp leaves its kernel: records
   launchlate       how long after the first one of its launch each block begins: a histogram
