@@ -51,6 +51,17 @@ std::string NameOf(std::span<const char> image) {
          std::to_string(image.size()) + " bytes)";
 }
 
+void NoteRefused(State& state, std::span<const char> code, const std::string& why)
+    LONGWIRE_REQUIRES(state.mutex) {
+  if (state.refused.size() == kMaxSentences) return;
+  state.refused.push_back(NameOf(code) + " has no probes: " + why);
+}
+
+void Refuse(const void* image, size_t bytes, const char* why) {
+  base::MutexLock lock(the_state->mutex);
+  NoteRefused(*the_state, {static_cast<const char*>(image), bytes}, why);
+}
+
 char* RewriteImage(const void* image, size_t bytes, int capability, size_t* text_bytes) {
   State& state = *the_state;
   const std::span<const char> code(static_cast<const char*>(image), bytes);
@@ -59,9 +70,7 @@ char* RewriteImage(const void* image, size_t bytes, int capability, size_t* text
   const auto rewritten = has_ptx ? Rewrite(ptx, state.set, state.kernels, &sentence) : std::nullopt;
   base::MutexLock lock(state.mutex);
   if (!rewritten) {
-    if (state.refused.size() < kMaxSentences) {
-      state.refused.push_back(NameOf(code) + " has no probes: " + sentence);
-    }
+    NoteRefused(state, code, sentence);
     return nullptr;
   }
   if (rewritten->sites == 0) return nullptr;
@@ -109,7 +118,7 @@ void Report() {
   if (file != stderr) std::fclose(file);
 }
 
-constexpr Api kApi{RewriteImage, Release, Maps, Symbol, Bytes, Take, Report};
+constexpr Api kApi{RewriteImage, Release, Refuse, Maps, Symbol, Bytes, Take, Report};
 
 // False: it cannot be read, or is larger than any object.
 bool ReadObjectFile(const std::string& path, std::string* object) {

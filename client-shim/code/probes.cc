@@ -57,9 +57,18 @@ void StartProbes() {
 }
 
 ProbedImage::ProbedImage(const Image& image, const Context* context) : image_(image) {
-  if (the_api == nullptr || image.bytes.empty()) return;
+  if (the_api == nullptr) return;
   size_t bytes = 0;
-  text_ = the_api->rewrite(image.bytes.data(), image.bytes.size(), CapabilityFor(context), &bytes);
+  if (!image.bytes.empty()) {
+    text_ =
+        the_api->rewrite(image.bytes.data(), image.bytes.size(), CapabilityFor(context), &bytes);
+  }
+  if (text_ == nullptr && !image.parts.empty()) {
+    const auto& part = image.parts.front();
+    the_api->refuse(part.data(), part.size(),
+                    "it is linked of separately compiled parts when it is loaded; build it without "
+                    "-rdc=true");
+  }
   if (text_ == nullptr) return;
   image_ = Image{ImageKind::kText, {reinterpret_cast<const std::byte*>(text_), bytes}, {}};
 }

@@ -130,6 +130,9 @@ class ProbesTest(unittest.TestCase):
         self.assertRegex(report, r"module [0-9a-f]{12} \(\d+ bytes\) has no probes: it is code of "
                                  "one architecture, without PTX; build it with PTX")
         self.assertIn("probes at 0 places of 0 modules", report)
+        result, report = self.probe("threadhist", "separate_parts.static")
+        self.assertIsNone(programs.what_is_wrong("separate_parts", result), result)
+        self.assertIn("separately compiled parts", report)
         result, report = self.probe("threadhist", "driver_ptx.driver")
         self.assertIsNone(programs.what_is_wrong("driver_ptx", result), result)
         self.assertRegex(report, r"has no probes: PTX line 5: ")
