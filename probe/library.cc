@@ -22,7 +22,6 @@ namespace longwire::probe {
 
 namespace {
 
-inline constexpr base::LockRank kRank{559, "probe::State::mutex"};
 struct State {
   State(ProbeSet probes, std::string pattern, std::string file)
       : set(std::move(probes)),
@@ -34,7 +33,7 @@ struct State {
   const ProbeSet set;
   const std::string kernels, output;
   std::vector<std::string> symbols;
-  base::Mutex mutex{kRank};
+  base::Mutex mutex{base::ranks::kProbes};
   Totals totals LONGWIRE_GUARDED_BY(mutex);
   std::vector<std::string> refused LONGWIRE_GUARDED_BY(mutex);
   size_t modules LONGWIRE_GUARDED_BY(mutex) = 0;

@@ -12,6 +12,7 @@
 #include "base/try.h"
 #include "client-shim/code/image.h"
 #include "client-shim/code/image_upload.h"
+#include "client-shim/code/probed_modules.h"
 #include "client-shim/code/probes.h"
 #include "client-shim/code/references.h"
 #include "client-shim/context/properties.h"
@@ -67,17 +68,6 @@ struct Numbers {
 Numbers& FunctionNumbers() {
   static NeverDestroyed<Numbers> numbers;
   return *numbers;
-}
-
-constexpr base::LockRank kProbedRank{1545, "shim::WithProbes::mutex"};
-struct WithProbes {
-  base::Mutex mutex{kProbedRank};
-  std::vector<Module*> modules LONGWIRE_GUARDED_BY(mutex);
-};
-
-WithProbes& Probed() {
-  static NeverDestroyed<WithProbes> probed;
-  return *probed;
 }
 
 // False if there is a parameter where none can be.
@@ -333,10 +323,7 @@ CUresult Load(const Where& where, const void* image, const JitOptions& options, 
     return result;
   }
   module->handle = reinterpret_cast<CUmodule>(Modules().Publish(module));
-  if (probed.has_probes()) {
-    base::MutexLock lock(Probed().mutex);
-    Probed().modules.push_back(module);
-  }
+  if (probed.has_probes()) NoteProbed(module);
   *loaded = module;
   return CUDA_SUCCESS;
 }
@@ -403,16 +390,6 @@ CUresult LoadFile(const char* path, std::vector<char>* image) {
   }
   image->push_back(0);  // text needs its end
   return image->size() > 8 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
-}
-
-std::vector<Module*> ProbedModules() {
-  base::MutexLock lock(Probed().mutex);
-  return Probed().modules;
-}
-
-bool ForgetProbed(Module* module) {
-  base::MutexLock lock(Probed().mutex);
-  return std::erase(Probed().modules, module) != 0;
 }
 
 CUresult UnloadModule(Module* module) {

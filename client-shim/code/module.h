@@ -88,11 +88,6 @@ CUresult LoadLibrary(const void* image, const JitOptions& options, CUlibrary* li
 CUresult LoadFile(const char* path, std::vector<char>* image);
 CUresult UnloadModule(Module* module);
 
-// Those whose image was loaded with probes.
-std::vector<Module*> ProbedModules();
-// False if it is none of these; from now on it is not.
-bool ForgetProbed(Module* module);
-
 Module* FindModule(CUmodule module);  // also a library's module
 Module* FindLibrary(CUlibrary library);
 Function* FindFunction(CUfunction function);  // also a CUkernel cast to CUfunction

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "client-shim/code/module.h"
+#include "client-shim/code/probed_modules.h"
 #include "client-shim/code/probes.h"
 #include "client-shim/context/context.h"
 #include "client-shim/support/threads.h"

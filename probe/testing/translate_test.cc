@@ -33,13 +33,12 @@ TEST(TranslateTest, TheStackHoldsBytesAndWords) {
   EXPECT_RUNS(device.Run("nothing", {kBlocks}, {1}));
   const std::vector<uint64_t> stacked = Values(device, "stacked");
   for (uint64_t block = 0; block < kBlocks; ++block) {
-    uint64_t whole = 0x1122334455667788;
-    auto* bytes = reinterpret_cast<unsigned char*>(&whole);
-    const auto word = static_cast<uint32_t>(block * 3);
-    bytes[2] = static_cast<unsigned char>(block);
-    std::memcpy(bytes + 4, &word, sizeof(word));
-    const uint64_t half = whole >> 16 & 0xffff;
-    EXPECT_EQ(stacked[block], whole ^ half << 8) << block;
+    const auto byte = static_cast<uint8_t>(block * 5);
+    const auto half = static_cast<uint16_t>(block * 1000);
+    const auto word = static_cast<uint32_t>(block * 0x1234567);
+    EXPECT_EQ(stacked[block], (0x1122334455667788 + block) ^ uint64_t{byte} << 8 ^
+                                  uint64_t{half} << 20 ^ uint64_t{word} << 30)
+        << block;
   }
 }
 

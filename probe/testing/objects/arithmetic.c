@@ -18,12 +18,12 @@ LW_PROBE(kernel_entry) int computes(struct lw_point* point) {
 
 /* Bytes, halves and words of the stack, and parts of fields. */
 LW_PROBE(kernel_exit) int keeps(struct lw_point* point) {
-  volatile uint64_t whole = 0x1122334455667788;
-  volatile uint8_t* bytes = (volatile uint8_t*)&whole;
-  bytes[2] = point->block;
-  *(volatile uint32_t*)(bytes + 4) = point->block * 3;
-  uint64_t half = *(volatile uint16_t*)(bytes + 2);
-  lw_map_set(&stacked, point->block, whole ^ (half << 8));
+  volatile uint64_t whole = 0x1122334455667788 + point->block;
+  volatile uint8_t byte = point->block * 5;
+  volatile uint16_t half = point->block * 1000;
+  volatile uint32_t word = point->block * 0x1234567;
+  lw_map_set(&stacked, point->block,
+             whole ^ (uint64_t)byte << 8 ^ (uint64_t)half << 20 ^ (uint64_t)word << 30);
   lw_map_set(&fields, point->block,
              *(volatile uint8_t*)&point->block + ((uint64_t)point->thread << 32) +
                  ((uint64_t)point->warp << 16));
