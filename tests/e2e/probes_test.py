@@ -18,9 +18,6 @@ INCLUDE = pathlib.Path(__file__).resolve().parents[2] / "probe" / "include"
 TOOLS = ["threadhist", "kernelretsnoop", "launchlate", "memhist", "smload"]
 # Divergence, shared memory and fences; graphs; the driver's own calls.
 SAMPLE = ["vector_add.static", "reduce_shuffle.static", "graph_capture.static", "driver_ptx.driver"]
-# Programs that look at what probes change: the functions and variables of a module, what the
-# driver says of its code, how much memory is free; or which have no PTX that could be probed.
-LOOK_AT_THEMSELVES = set()
 COMPILED_IN_PARTS = {"device_launches", "separate_parts", "one_part"}
 CUDA = pathlib.Path(shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc").parent
 LONG = "--long" in sys.argv
@@ -31,7 +28,7 @@ def names(build):
     if not LONG:
         return SAMPLE
     return SAMPLE + [f"{name}.{variant}" for name, variant, kind in programs.list_programs(build)
-                     if kind == "any" and name not in LOOK_AT_THEMSELVES]
+                     if kind == "any"]
 
 
 def counts(report, title):
@@ -127,8 +124,8 @@ class ProbesTest(unittest.TestCase):
                              self.longwire.environment())
         self.assertEqual(0, printed.code, printed)
         probed.write_text(printed.out)
-        made = server.run([CUDA / "ptxas", f"-arch={target}", "-c", probed, "-o", text.with_suffix(".o")],
-                          self.longwire.environment())
+        made = server.run([CUDA / "ptxas", f"-arch={target}", "-c", probed, "-o",
+                           text.with_suffix(".o")], self.longwire.environment())
         self.assertEqual(0, made.code, made)
 
     def test_modules_without_ptx_are_named(self):
