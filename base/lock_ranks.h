@@ -63,6 +63,7 @@ inline constexpr LockRank kPolicyEngine{552, "policy::LoadEngine::mutex"};
 inline constexpr LockRank kPolicyCompiler{554, "policy::RteEngine::mutex_"};
 inline constexpr LockRank kPolicyProgram{556, "policy::Program::mutex_"};
 inline constexpr LockRank kPolicyMap{558, "policy::HashMap::mutex_"};
+inline constexpr LockRank kProbes{559, "probe::State::mutex"};
 inline constexpr LockRank kLogLimits{560, "transport::LineLimits::mutex_"};
 
 // longwire.
@@ -113,6 +114,7 @@ inline constexpr LockRank kCapture{1510, "shim::Capture::mutex"};
 inline constexpr LockRank kModule{1520, "shim::Module::mutex"};
 inline constexpr LockRank kReference{1530, "shim::Reference::mutex"};
 inline constexpr LockRank kFunction{1540, "shim::Function::mutex"};
+inline constexpr LockRank kProbedModules{1545, "shim::WithProbes::mutex"};
 inline constexpr LockRank kGlobals{1550, "shim::KnownGlobals::mutex"};
 inline constexpr LockRank kFunctionNumbers{1560, "shim::Numbers::mutex"};
 inline constexpr LockRank kOccupancy{1570, "shim::Occupancy::mutex"};

@@ -16,6 +16,7 @@ void AddJoin(CommandLine& line);
 void AddMemory(CommandLine& line);
 void AddPolicy(CommandLine& line);
 void AddPool(CommandLine& line);
+void AddProbe(CommandLine& line);
 void AddRules(CommandLine& line);
 void AddRun(CommandLine& line);
 void AddStatus(CommandLine& line);

@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "cli/connect.h"
+#include "cli/probe/prepare.h"
 #include "cli/program_environment.h"
 #include "cli/program_notice.h"
 #include "cli/restart/restart.h"
@@ -177,8 +178,14 @@ void AddRun(CommandLine& line) {
   auto words = std::make_shared<Arguments>();
   auto trace = std::make_shared<std::string>();
   auto restarts = std::make_shared<unsigned>(0);
-  CLI::App& command = line.Add(nullptr, "run", "run a program with the CUDA devices of a server",
-                               [=] { return RunProgram("run", *words, *trace, *restarts); });
+  auto probe = std::make_shared<std::string>();
+  CLI::App& command =
+      line.Add(nullptr, "run", "run a program with the CUDA devices of a server", [=] {
+        const std::string wrong = probe->empty() ? "" : PrepareProbes(*probe, "", "");
+        if (wrong.empty()) return RunProgram("run", *words, *trace, *restarts);
+        std::fprintf(stderr, "longwire run: --probe: %s\n", wrong.c_str());
+        return kUsageStatus;
+      });
   auto take = [trace](const std::string& list) {
     if (auto unknown = UnknownTrace(list)) {
       RefuseValue("--trace names '" + *unknown +
@@ -202,6 +209,8 @@ void AddRun(CommandLine& line) {
                   "sentence each time")
       ->type_name("N")
       ->check(CLI::Range(0u, kRestartLimit));
+  command.add_option("--probe", *probe, "put probes into kernels, as longwire probe FILE does")
+      ->type_name("FILE");
   AddProgram(line, command, words.get());
   command.footer(kFooter);
 }

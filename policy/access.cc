@@ -56,10 +56,12 @@ int64_t SizeOf(uint8_t code) {
 
 class Access {
  public:
-  Access(const HookCode& code, size_t context_bytes, std::string* sentence)
+  Access(const HookCode& code, size_t context_bytes, std::string* sentence,
+         std::map<uint32_t, Place>* places)
       : code_(code),
         context_bytes_(static_cast<int64_t>(context_bytes)),
         sentence_(sentence),
+        places_(places),
         before_(code.instructions.size()) {}
 
   bool Check() {
@@ -167,6 +169,10 @@ class Access {
     } else if (pointer.kind == Kind::kStack && (*offset < -kStackBytes || end > 0)) {
       Refuse("it reads or writes outside of 512 bytes of stack: use fewer variables");
     } else {
+      if (places_ != nullptr) {
+        const bool on_stack = pointer.kind == Kind::kStack;
+        (*places_)[static_cast<uint32_t>(at_)] = {on_stack, *offset + (on_stack ? kStackBytes : 0)};
+      }
       return &pointer;
     }
     return nullptr;
@@ -247,14 +253,16 @@ class Access {
   const HookCode& code_;
   const int64_t context_bytes_;
   std::string* const sentence_;
+  std::map<uint32_t, Place>* const places_;
   std::vector<std::optional<State>> before_;
   size_t at_ = 0;
 };
 
 }  // namespace
 
-bool CheckAccess(const HookCode& code, size_t context_bytes, std::string* sentence) {
-  return Access(code, context_bytes, sentence).Check();
+bool CheckAccess(const HookCode& code, size_t context_bytes, std::string* sentence,
+                 std::map<uint32_t, Place>* places) {
+  return Access(code, context_bytes, sentence, places).Check();
 }
 
 }  // namespace longwire::policy

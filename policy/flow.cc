@@ -60,9 +60,8 @@ class Flow {
   bool CheckKind(uint32_t i) {
     const Instruction& instruction = code_.instructions[i];
     if (instruction.code == kCall && !code_.helpers.contains(i)) {
-      return Refuse(i,
-                    std::string("it calls a function by number: declare it as ") +
-                        "longwire/policy.h does, and make functions of the policy static inline");
+      return Refuse(i, std::string("it calls a function by number: declare it as the header ") +
+                           "does, and make functions of your own static inline");
     }
     if ((instruction.code & 0x07) == kJump32) {
       return Refuse(i, "jumps by 32-bit values are not known: compile with -mcpu=v2");
@@ -75,7 +74,7 @@ class Flow {
     if (instruction.code == kExit) return true;
     const bool jumps = (instruction.code & 0x07) == kJump && instruction.code != kCall;
     if (jumps && instruction.offset < 0) {
-      return Refuse(i, "it has a loop, or jumps back: a policy has no loops, so unroll it");
+      return Refuse(i, "it has a loop, or jumps back: loops are not allowed, so unroll it");
     }
     if (jumps && !Reach(i, i + 1 + static_cast<uint32_t>(instruction.offset))) return false;
     if (instruction.code == kAlways) return true;

@@ -12,13 +12,13 @@ namespace longwire::policy {
 
 namespace {
 
-constexpr char kHookPrefix[] = "hook/";
+constexpr uint32_t kPolicyMaps[] = {LW_ARRAY, LW_HASH};
 constexpr char kMapSection[] = "maps";
 constexpr uint32_t kMapReference = 1;    // R_BPF_64_64
 constexpr uint32_t kCallReference = 10;  // R_BPF_64_32
 
-bool ReadMaps(const ElfFile& elf, Object* object, std::map<uint64_t, size_t>* by_symbol,
-              std::string* sentence) {
+bool ReadMaps(const ElfFile& elf, const ObjectKind& kind, Object* object,
+              std::map<uint64_t, size_t>* by_symbol, std::string* sentence) {
   const ElfSection* section = elf.Find(kMapSection);
   if (section == nullptr) return true;
   for (size_t i = 0; i < elf.symbols.size(); ++i) {
@@ -30,10 +30,11 @@ bool ReadMaps(const ElfFile& elf, Object* object, std::map<uint64_t, size_t>* by
     MapShape shape{elf.NameOf(symbol), 0, 0};
     const bool read = ReadAt(section->bytes, symbol.st_value, &shape.type) &&
                       ReadAt(section->bytes, symbol.st_value + sizeof(uint32_t), &shape.entries);
-    if (!read || (shape.type != LW_ARRAY && shape.type != LW_HASH) || shape.entries == 0 ||
-        shape.entries > kMaxMapEntries || shape.name.empty()) {
-      *sentence = "its map '" + shape.name + "' is none: declare it as LW_MAP(name, LW_ARRAY or " +
-                  "LW_HASH, 1 to " + std::to_string(kMaxMapEntries) + ")";
+    const bool known = std::ranges::find(kind.map_types, shape.type) != kind.map_types.end();
+    if (!read || !known || shape.entries == 0 || shape.entries > kMaxMapEntries ||
+        shape.name.empty()) {
+      *sentence = "its map '" + shape.name + "' is none: declare it as LW_MAP(name, " +
+                  kind.map_advice + ", 1 to " + std::to_string(kMaxMapEntries) + ")";
       return false;
     }
     (*by_symbol)[i] = object->maps.size();
@@ -70,7 +71,7 @@ bool Resolve(const ElfFile& elf, const Elf64_Rel& entry,
   const uint32_t type = ELF64_R_TYPE(entry.r_info);
   if (entry.r_offset % sizeof(Instruction) != 0 || at >= code->instructions.size() ||
       number >= elf.symbols.size()) {
-    *sentence = "in " + code->function + " a reference points nowhere: compile the policy again";
+    *sentence = "in " + code->function + " a reference points nowhere: compile it again";
     return false;
   }
   Instruction& instruction = code->instructions[at];
@@ -91,7 +92,7 @@ bool Resolve(const ElfFile& elf, const Elf64_Rel& entry,
   }
   *sentence = place + ": ";
   *sentence += instruction.code == kCall
-                   ? "it calls '" + name + "', a function of the policy: make it static inline"
+                   ? "it calls '" + name + "', a function of the object: make it static inline"
                    : "it uses '" + name + "', a global variable: use a map, LW_MAP";
   return false;
 }
@@ -111,7 +112,11 @@ bool ReadReferences(const ElfFile& elf, size_t section,
 
 }  // namespace
 
-std::optional<Object> ReadObject(std::span<const std::byte> file, std::string* sentence) {
+const ObjectKind kPolicies{"hook/", kPolicyMaps, "LW_ARRAY or LW_HASH",
+                           "it has no hook: put a function into one by LW_HOOK(name)"};
+
+std::optional<Object> ReadObject(std::span<const std::byte> file, std::string* sentence,
+                                 const ObjectKind& kind) {
   if (file.size() > kMaxObjectBytes) {
     *sentence = "it is larger than 1 MiB, which no policy is";
     return std::nullopt;
@@ -120,12 +125,12 @@ std::optional<Object> ReadObject(std::span<const std::byte> file, std::string* s
   if (!elf) return std::nullopt;
   Object object;
   std::map<uint64_t, size_t> map_of_symbol;
-  if (!ReadMaps(*elf, &object, &map_of_symbol, sentence)) return std::nullopt;
+  if (!ReadMaps(*elf, kind, &object, &map_of_symbol, sentence)) return std::nullopt;
   for (size_t i = 0; i < elf->sections.size(); ++i) {
     const ElfSection& section = elf->sections[i];
-    if (section.header.sh_type != SHT_PROGBITS || !section.name.starts_with(kHookPrefix)) continue;
+    if (section.header.sh_type != SHT_PROGBITS || !section.name.starts_with(kind.prefix)) continue;
     HookCode code;
-    code.hook = section.name.substr(sizeof(kHookPrefix) - 1);
+    code.hook = section.name.substr(std::strlen(kind.prefix));
     code.function = FunctionOf(*elf, i, sentence);
     if (code.function.empty()) return std::nullopt;
     code.lines = LinesOf(*elf, section.name);
@@ -143,7 +148,7 @@ std::optional<Object> ReadObject(std::span<const std::byte> file, std::string* s
     object.hooks.push_back(std::move(code));
   }
   if (!object.hooks.empty()) return object;
-  *sentence = "it has no hook: put a function into one by LW_HOOK(name)";
+  *sentence = kind.advice;
   return std::nullopt;
 }
 

@@ -12,6 +12,8 @@
 #include "base/try.h"
 #include "client-shim/code/image.h"
 #include "client-shim/code/image_upload.h"
+#include "client-shim/code/probed_modules.h"
+#include "client-shim/code/probes.h"
 #include "client-shim/code/references.h"
 #include "client-shim/context/properties.h"
 #include "client-shim/memory/placed_memory.h"
@@ -301,8 +303,10 @@ CUresult Load(const Where& where, const void* image, const JitOptions& options, 
   if (!options.valid()) return CUDA_ERROR_INVALID_VALUE;
   const GivenOptions given(options);
   if (given.result != CUDA_SUCCESS) return given.result;
-  Image measured = MeasureImage(image);
-  if (measured.empty()) return CUDA_ERROR_INVALID_IMAGE;
+  const Image program = MeasureImage(image);
+  if (program.empty()) return CUDA_ERROR_INVALID_IMAGE;
+  const ProbedImage probed(program, context);
+  const Image& measured = probed.image();
   Module* module = Modules().New();
   if (module == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   module->is_library = as_library;
@@ -319,6 +323,7 @@ CUresult Load(const Where& where, const void* image, const JitOptions& options, 
     return result;
   }
   module->handle = reinterpret_cast<CUmodule>(Modules().Publish(module));
+  if (probed.has_probes()) NoteProbed(module);
   *loaded = module;
   return CUDA_SUCCESS;
 }

@@ -11,6 +11,8 @@
 #include "base/mutex.h"
 #include "base/reason.h"
 #include "base/try.h"
+#include "client-shim/code/probe_maps.h"
+#include "client-shim/code/probes.h"
 #include "client-shim/connect/open_servers.h"
 #include "client-shim/connect/options.h"
 #include "client-shim/connect/several_servers.h"
@@ -102,6 +104,7 @@ void PrintSummary() {
 void OnExit() {
   if (CurrentProcessState() != ProcessState::kReady) return;
   for (ClientSession* session : Sessions()) session->SayWhyEnded();
+  EndProbes();
   EndTrace();
   if (ProcessOptions().trace_summary) PrintSummary();
   SetState(ProcessState::kTornDown);
@@ -211,6 +214,7 @@ CUresult Adopt(std::vector<SessionParts> servers) {
   atexit(OnExit);
   SetThreadEndHook(DestroyThreadStreams);
   BeginTraces();
+  StartProbes();
   SetState(ProcessState::kReady);
   if (ProcessOptions().log) Say("a session is open");  // longwire doctor --explain looks for it
   return CUDA_SUCCESS;

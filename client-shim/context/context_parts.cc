@@ -1,5 +1,6 @@
 #include "client-shim/context/context_parts.h"
 
+#include "client-shim/code/probe_maps.h"
 #include "client-shim/context/context.h"
 #include "client-shim/context/context_events.h"
 #include "client-shim/context/green_context.h"
@@ -17,6 +18,7 @@ namespace longwire::shim {
 namespace {
 
 void BeforeEnd(Context* context) {
+  ReadProbes(context);
   EndGreenContextsOf(context);
   static_cast<void>(KeepManagedVariables(context));  // fails only if the session has ended
   DropPeers(context);

@@ -47,7 +47,7 @@ while read -l line
 end
 """
 
-NO_JSON = ["completion", "config default", "policy test", "run", "trace"]
+NO_JSON = ["completion", "config default", "policy test", "probe", "run", "trace"]
 
 
 def options_of(text):

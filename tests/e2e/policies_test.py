@@ -98,7 +98,7 @@ class PoliciesTest(unittest.TestCase):
         result = self.policy("load", OBJECTS / "refused_loop.o")
         self.assertEqual((1, ""), (result.code, result.out))
         self.assertIn("wait_for, line 6 of refused_loop.c", result.err)
-        self.assertIn("a policy has no loops, so unroll it", result.err)
+        self.assertIn("loops are not allowed, so unroll it", result.err)
         self.assertEqual({}, self.list())
         result = self.policy("load", pathlib.Path(__file__))
         self.assertIn("it is no object file for BPF", result.err)

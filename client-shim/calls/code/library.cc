@@ -1,6 +1,7 @@
 // Libraries and their kernels.
 #include "base/try.h"
 #include "client-shim/calls/code/functions.h"
+#include "client-shim/code/probe_maps.h"
 #include "client-shim/context/context.h"
 #include "client-shim/context/properties.h"
 #include "client-shim/session/session.h"
@@ -33,7 +34,9 @@ CUresult cuLibraryLoadFromFile(CUlibrary* library, const char* fileName, CUjit_o
 
 CUresult cuLibraryUnload(CUlibrary library) {
   Module* module = FindLibrary(library);
-  return module == nullptr ? CUDA_ERROR_INVALID_HANDLE : UnloadModule(module);
+  if (module == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  ReadProbes(module);
+  return UnloadModule(module);
 }
 
 CUresult cuLibraryGetKernel(CUkernel* pKernel, CUlibrary library, const char* name) {

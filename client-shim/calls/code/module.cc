@@ -2,6 +2,7 @@
 #include "base/try.h"
 #include "client-shim/calls/code/functions.h"
 #include "client-shim/calls/memory/memory_narrow.h"
+#include "client-shim/code/probe_maps.h"
 #include "client-shim/session/process_state.h"
 #include "longwire/shim_hand_written.h"
 
@@ -29,6 +30,7 @@ CUresult cuModuleLoad(CUmodule* module, const char* fname) {
 CUresult cuModuleUnload(CUmodule hmod) {
   Module* module = FindModule(hmod);
   if (module == nullptr || module->is_library) return CUDA_ERROR_INVALID_HANDLE;
+  ReadProbes(module);
   return UnloadModule(module);
 }
 

@@ -1,0 +1,34 @@
+// Between the client's library, which has the standard library only, and the one of probes, which
+// it loads where LONGWIRE_PROBE names an object: plain C, for their C++ runtimes are their own.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace longwire::probe {
+
+struct Api {
+  // An image of the program, of `bytes`, for devices of this compute capability (90 is 9.0) and
+  // newer. Text with probes, ending in a zero, to be given back to Release; null: it has none, and
+  // is loaded as it is.
+  char* (*rewrite)(const void* image, size_t bytes, int capability, size_t* text_bytes);
+  void (*release)(char* text);
+  // An image that has no probes for this reason, which the report will have.
+  void (*refuse)(const void* image, size_t bytes, const char* why);
+  // The variables of each rewritten module that hold maps.
+  size_t (*maps)();
+  const char* (*symbol)(size_t map);
+  size_t (*bytes)(size_t map);
+  // What one of them held, when its module or context ended; null: it could not be read.
+  void (*take)(size_t map, const void* contents);
+  // Prints, once, when the program ends.
+  void (*report)();
+};
+
+// `object`: the file; `kernels`: a pattern of names, empty for all; `output`: a file for the
+// report, empty for standard error. Null with a sentence.
+inline constexpr char kApiSymbol[] = "longwire_probe_api";
+using OpenApi = const Api* (*)(const char* version, const char* object, const char* kernels,
+                               const char* output, char* sentence, size_t room);
+
+}  // namespace longwire::probe

@@ -1,0 +1,158 @@
+"""Probes in programs' kernels: what the tools count, that programs compute what they did before,
+that what is put in is PTX for ptxas, and what is refused. All programs with --long."""
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import programs
+import server
+
+APPS = pathlib.Path(__file__).resolve().parents[1] / "apps"
+PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "extending.md"
+OBJECTS = server.build_folder() / "probe" / "objects"
+INCLUDE = pathlib.Path(__file__).resolve().parents[2] / "probe" / "include"
+TOOLS = ["threadhist", "kernelretsnoop", "launchlate", "memhist", "smload"]
+# Divergence, shared memory and fences; graphs; the driver's own calls.
+SAMPLE = ["vector_add.static", "reduce_shuffle.static", "graph_capture.static", "driver_ptx.driver"]
+COMPILED_IN_PARTS = {"device_launches", "separate_parts", "one_part"}
+CUDA = pathlib.Path(shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc").parent
+LONG = "--long" in sys.argv
+VECTORS = [1, 31, 128, 129, 1000, 65537, 300000]  # that vector_add adds
+
+
+def names(build):
+    if not LONG:
+        return SAMPLE
+    return SAMPLE + [f"{name}.{variant}" for name, variant, kind in programs.list_programs(build)
+                     if kind == "any"]
+
+
+def counts(report, title):
+    """{key or range: count} of a map in a report."""
+    found = {}
+    for line in report.split(title + "\n", 1)[1].splitlines():
+        match = re.match(r"^ +(\d+\w? to \d+\w?|\d+) +(\d+)(?:  #+)?$", line)
+        if not match:
+            break
+        found[match[1]] = int(match[2])
+    return found
+
+
+class ProbesTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.longwire = cls.enterClassContext(server.Server())
+
+    def probe(self, tool, name, *options):
+        with tempfile.NamedTemporaryFile("r") as report:
+            command = [self.longwire.dist / "bin" / "longwire", "probe", tool, "-o", report.name,
+                       *options, "--server", self.longwire.address, "--",
+                       self.longwire.build / "tests" / "apps" / name]
+            result = server.run(command, self.longwire.environment())
+            return result, report.read()
+
+    def check(self, tool, name, *options):
+        result, report = self.probe(tool, name, *options)
+        wrong = programs.what_is_wrong(name.split(".")[0], result)
+        self.assertIsNone(wrong, f"{tool} {name}: {result}\n{report}\n{self.longwire.log_tail()}")
+        return report
+
+    def test_programs_compute_what_they_did_before(self):
+        for name in names(self.longwire.build):
+            for tool in TOOLS if name == SAMPLE[0] else ["memhist", "kernelretsnoop"]:
+                with self.subTest(name, tool=tool):
+                    report = self.check(tool, name)
+                    self.assertNotIn("could not be read", report)
+                    if name in SAMPLE:
+                        self.assertRegex(report, r"probes at [1-9]\d* places of [1-9]\d* modules")
+
+    def test_tools_count_what_was_there(self):
+        blocks = sum((count + 127) // 128 for count in VECTORS)
+        report = self.check("threadhist", "vector_add.static")
+        self.assertEqual(blocks * 4, sum(counts(report, "cycles of warps").values()), report)
+        report = self.check("launchlate", "vector_add.static")
+        self.assertEqual(blocks, sum(counts(report, "nanoseconds late").values()), report)
+        report = self.check("smload", "vector_add.static")
+        self.assertEqual(blocks * 4, sum(counts(report, "warps of sm").values()), report)
+        report = self.check("kernelretsnoop", "vector_add.static")
+        self.assertIn(f"{blocks * 4} records, 20 shown, 0 lost", report)
+        self.assertRegex(report, r"\n  _Z3Add\w+  \d+  \d+  \d+\n")
+        report = self.check("memhist", "vector_add.static")
+        # A warp that has an element loads two and stores one.
+        warps = sum((count + 31) // 32 for count in VECTORS)
+        self.assertEqual({"1": warps * 2, "2": warps}, counts(report, "loads stores atomics"))
+
+    def test_the_example_of_the_page(self):
+        [example] = re.findall(r"```c\n(#include <longwire/probe.h>.*?)```", PAGE.read_text(),
+                               re.DOTALL)
+        with tempfile.TemporaryDirectory() as folder:
+            source, made = pathlib.Path(folder) / "lanes.c", pathlib.Path(folder) / "lanes.o"
+            source.write_text(example)
+            subprocess.run(["clang-19", "-target", "bpf", "-mcpu=v2", "-O2", "-g", "-Wall",
+                            "-Werror", f"-I{INCLUDE}", "-c", source, "-o", made], check=True)
+            report = self.check(str(made), "vector_add.static")
+            self.assertEqual(sum((count + 127) // 128 for count in VECTORS) * 4,
+                             counts(report, "lanes left")["32 to 64"], report)
+            result = server.run([self.longwire.dist / "bin" / "longwire", "run", "--probe", made,
+                                 "--server", self.longwire.address, "--",
+                                 self.longwire.program("vector_add.static")],
+                                self.longwire.environment())
+            self.assertEqual(0, result.code, result)
+            self.assertIn("lanes left\n", result.err)
+
+    def test_what_is_put_in_is_ptx(self):
+        longwire = self.longwire.dist / "bin" / "longwire"
+        sources = {APPS / f"{name.split('.')[0]}.cu" for name in names(self.longwire.build)}
+        texts = [source for source in sorted(sources)
+                 if source.exists() and source.stem not in COMPILED_IN_PARTS]
+        self.assertGreater(len(texts), 2)
+        for source in texts:
+            with self.subTest(source.name), tempfile.TemporaryDirectory() as folder:
+                text = pathlib.Path(folder) / "app.ptx"
+                subprocess.run([CUDA / "nvcc", "-ptx", "-std=c++17", "-w", "-arch=compute_90",
+                                source, "-o", text], check=True)
+                self.compile(longwire, text)
+
+    def compile(self, longwire, text):
+        target = re.search(r"^\.target (sm_\w+)", text.read_text(), re.MULTILINE)[1]
+        probed = text.with_suffix(".probed")
+        printed = server.run([longwire, "probe", OBJECTS / "counts.o", "--print", text],
+                             self.longwire.environment())
+        self.assertEqual(0, printed.code, printed)
+        probed.write_text(printed.out)
+        made = server.run([CUDA / "ptxas", f"-arch={target}", "-c", probed, "-o",
+                           text.with_suffix(".o")], self.longwire.environment())
+        self.assertEqual(0, made.code, made)
+
+    def test_modules_without_ptx_are_named(self):
+        result, report = self.probe("threadhist", "driver_cubin.driver")
+        self.assertIn("PASS driver_cubin", result.out, result)
+        self.assertRegex(report, r"module [0-9a-f]{12} \(\d+ bytes\) has no probes: it is code of "
+                                 "one architecture, without PTX; build it with PTX")
+        self.assertIn("probes at 0 places of 0 modules", report)
+        result, report = self.probe("threadhist", "separate_parts.static")
+        self.assertIsNone(programs.what_is_wrong("separate_parts", result), result)
+        self.assertIn("separately compiled parts", report)
+        result, report = self.probe("threadhist", "driver_ptx.driver")
+        self.assertIsNone(programs.what_is_wrong("driver_ptx", result), result)
+        self.assertRegex(report, r"has no probes: PTX line 5: ")
+
+    def test_wrong_use_is_refused(self):
+        refused = {"nothing": "there is no tool and no file 'nothing'",
+                   str(OBJECTS / "refused_loop.o"): "line 6 of refused_loop.c",
+                   str(OBJECTS / "refused_stack.o"): "line 9 of refused_stack.c",
+                   "/dev/null": "cannot be read"}
+        for tool, sentence in refused.items():
+            with self.subTest(tool):
+                result, report = self.probe(tool, "vector_add.static")
+                self.assertEqual(2, result.code, result)
+                self.assertIn(sentence, result.err)
+                self.assertEqual("", report)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[word for word in sys.argv if word != "--long"])
