@@ -398,6 +398,9 @@ uint64_t Warden::StartNewWorker(const std::vector<int32_t>& devices,
                            {"--control", std::to_string(control), "--up", std::to_string(up_at),
                             "--down", std::to_string(down_at), "--device", ordinals, "--keeper",
                             sockets, "--system-calls", options_.walls.system_calls});
+  if (options_.walls.fixed_addresses) {
+    program.arguments.insert(program.arguments.end(), {"--addresses", "fixed"});
+  }
   // The kernel counts a user's processes.
   if (worker.walled && starter_.has(starter::kOwnUser)) {
     program.arguments.insert(program.arguments.end(),

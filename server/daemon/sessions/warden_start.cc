@@ -120,7 +120,9 @@ std::vector<std::string> WardenArguments(const config::Config& config) {
                                      std::to_string(workers.first_uid()), "--system-calls",
                                      config::SystemCalls_Name(workers.system_calls()),
                                      "--worker-host-memory", std::to_string(workers.host_memory()),
-                                     "--worker-processes", std::to_string(workers.processes())});
+                                     "--worker-processes", std::to_string(workers.processes()),
+                                     "--worker-addresses",
+                                     workers.fixed_addresses() ? "fixed" : "random"});
   return arguments;
 }
 

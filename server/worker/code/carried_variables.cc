@@ -5,6 +5,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "server/worker/code/carried_cubin.h"
 #include "server/worker/code/image_bytes.h"
 #include "wire/fat_binary.h"
 
@@ -48,7 +49,7 @@ bool HasWord(std::string_view text, std::string_view word) {
 }
 
 // The names in a declaration behind its state space: "align 4 .b8 name[16] = {…}", up to its end.
-void AddNames(std::string_view declaration, std::vector<std::string>* names) {
+void AddNames(std::string_view declaration, std::vector<WritablePart>* parts) {
   declaration = declaration.substr(0, declaration.find_first_of(";={"));
   while (!declaration.empty()) {
     std::string_view one = declaration.substr(0, declaration.find(','));
@@ -57,7 +58,7 @@ void AddNames(std::string_view declaration, std::vector<std::string>* names) {
     while (!one.empty() && kBlanks.find(one.back()) != kBlanks.npos) one.remove_suffix(1);
     size_t begin = one.find_last_of(kBlanks);
     std::string name(begin == one.npos ? one : one.substr(begin + 1));
-    if (!name.empty()) names->push_back(std::move(name));
+    if (!name.empty()) parts->push_back({{{std::move(name), 0}}, 0});
   }
 }
 
@@ -68,7 +69,7 @@ bool IsReference(std::string_view declaration) {
          declaration.find(".samplerref") != declaration.npos;
 }
 
-std::string OfPtx(std::string_view code, std::vector<std::string>* names) {
+std::string OfPtx(std::string_view code, std::vector<WritablePart>* parts) {
   const std::string text = Bare(code.substr(0, strnlen(code.data(), code.size())));
   if (HasWord(text, "malloc") || HasWord(text, "free")) {
     return "one of its modules uses the device's heap, which is not carried";
@@ -91,42 +92,73 @@ std::string OfPtx(std::string_view code, std::vector<std::string>* names) {
       if (IsReference(declaration)) {
         return "one of its modules has texture or surface references, which are not carried";
       }
-      AddNames(declaration, names);
+      AddNames(declaration, parts);
     }
   }
   return "";
 }
 
+bool IsElf(std::string_view code) {
+  return code.starts_with(
+      "\x7f"
+      "ELF");
+}
+
 bool IsPtx(std::string_view code) {
-  return !code.starts_with(
-             "\x7f"
-             "ELF") &&
-         code.find(".version") != code.npos;
+  return !IsElf(code) && code.find(".version") != code.npos;
+}
+
+// The entries of a container, unpacked, of which one is loaded.
+struct Entries {
+  std::string cubin;
+  uint32_t cubin_of = 0;  // 90 for sm_90; 0: none
+  std::string ptx;
+  size_t ptx_texts = 0;
+};
+
+// A device runs cubins of its own generation, not newer than itself.
+bool Runs(uint32_t capability, uint32_t of) {
+  return of / 10 == capability / 10 && of <= capability;
+}
+
+const char* const kUnknown = "one of its modules is in a form whose variables are not known";
+
+std::string OfContainer(std::span<const char> code, std::optional<uint32_t> capability,
+                        std::vector<WritablePart>* parts) {
+  Entries entries;
+  bool unpacked = true;
+  size_t cubins = 0;
+  bool whole = wire::ForEachFatEntry(code, [&](const wire::FatEntry& entry) {
+    const bool is_cubin = entry.kind == wire::FatEntry::kCubin;
+    if (is_cubin && (!capability || !Runs(*capability, entry.architecture))) return;
+    std::string plain;
+    unpacked &= Unpack(entry, kMaxPlain, &plain) == wire::Unpacked::kDone;
+    if (is_cubin && entry.architecture >= entries.cubin_of) {
+      cubins = entry.architecture == entries.cubin_of ? cubins + 1 : 1;
+      entries.cubin = std::move(plain);
+      entries.cubin_of = entry.architecture;
+    } else if (IsPtx(plain) && ++entries.ptx_texts == 1) {
+      entries.ptx = std::move(plain);
+    }
+  });
+  if (!whole || !unpacked || cubins > 1) return kUnknown;
+  if (cubins == 1) return WritableOfCubin(entries.cubin, parts);
+  if (entries.ptx_texts == 1) return OfPtx(entries.ptx, parts);
+  return entries.ptx_texts == 0 ? kUnknown
+                                : "one of its modules has code for several devices; which is used "
+                                  "is not known";
 }
 
 }  // namespace
 
-std::string NamesOfVariables(std::span<const std::byte> image, std::vector<std::string>* names) {
-  const std::string kNoPtx = "one of its modules is not in PTX, whose variables are not known";
+std::string WritableParts(std::span<const std::byte> image, std::optional<uint32_t> capability,
+                          std::vector<WritablePart>* parts) {
   std::span<const char> code(reinterpret_cast<const char*>(image.data()), image.size());
   auto magic = At<uint32_t>(code, 0);
-  if (!magic || *magic != wire::kFatContainerMagic) {
-    std::string_view text(code.data(), code.size());
-    return IsPtx(text) ? OfPtx(text, names) : kNoPtx;
-  }
-  std::string problem;
-  size_t texts = 0;
-  bool whole = wire::ForEachFatEntry(code, [&](const wire::FatEntry& entry) {
-    std::string plain;
-    bool unpacked = Unpack(entry, kMaxPlain, &plain) == wire::Unpacked::kDone;
-    if (!problem.empty() || !unpacked || !IsPtx(plain)) return;
-    if (++texts == 1) problem = OfPtx(plain, names);
-  });
-  if (!problem.empty()) return problem;
-  if (!whole || texts == 0) return kNoPtx;
-  return texts == 1 ? ""
-                    : "one of its modules has code for several devices; which is used is not "
-                      "known";
+  if (magic && *magic == wire::kFatContainerMagic) return OfContainer(code, capability, parts);
+  std::string_view text(code.data(), code.size());
+  if (IsElf(text) && capability) return WritableOfCubin(code, parts);
+  return IsPtx(text) ? OfPtx(text, parts) : kUnknown;
 }
 
 }  // namespace longwire::worker
