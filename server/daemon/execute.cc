@@ -209,9 +209,9 @@ void Handle(AcceptLoop& loop, transport::ServerStream& stream, Kind kind, Arriva
     return;
   }
   if (held) {
-    return LetWait(stream, attach, epoch,
-                   std::max<std::chrono::milliseconds>(kHeldWait,
-                                                       config::ResumeGrace(*table.config())));
+    return LetWait(
+        stream, attach, epoch,
+        std::max<std::chrono::milliseconds>(kHeldWait, config::ResumeGrace(*table.config())));
   }
   OnConnection on_connection(loop, peer);
   arrival.shares = {};

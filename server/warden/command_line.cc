@@ -42,8 +42,8 @@ longwired starts it by itself when none answers at its socket.
                         host memory of a worker, where it has a control group
   --worker-processes N  threads of a worker
   --worker-addresses random|fixed
-                        whether the addresses of a worker are randomised (the default), or the same
-                        in each, so that sessions can move between NVIDIA devices
+                        whether the driver's memory lies anywhere in a worker (the default), or at
+                        the same addresses in each, so that sessions can move between NVIDIA devices
   --worker-cgroups own|FOLDER
                         make a control group for each worker, within the warden's own or in FOLDER
                         (of version 2), which nobody else may use for other things

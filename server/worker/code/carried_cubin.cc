@@ -5,6 +5,7 @@
 #include <cstring>
 #include <map>
 #include <optional>
+#include <set>
 #include <string_view>
 
 #include "server/worker/code/image_bytes.h"
@@ -25,8 +26,8 @@ class Cubin {
   explicit Cubin(std::span<const char> file) : file_(file), header_(At<Elf64_Ehdr>(file, 0)) {
     if (!header_ || header_->e_shentsize < sizeof(Elf64_Shdr)) return;
     for (uint32_t i = 0; i < header_->e_shnum; ++i) {
-      auto section = At<Elf64_Shdr>(
-          file, header_->e_shoff + uint64_t{i} * uint64_t{header_->e_shentsize});
+      auto section =
+          At<Elf64_Shdr>(file, header_->e_shoff + uint64_t{i} * uint64_t{header_->e_shentsize});
       if (!section) return;
       sections_.push_back(*section);
     }
@@ -36,7 +37,7 @@ class Cubin {
     }
   }
 
-  std::string Read(std::vector<WritablePart>* parts) {
+  std::string Read(std::vector<std::string>* names) {
     if (symbols_ == nullptr) return kDamaged;
     std::string problem = ReadSymbols();
     for (size_t i = 0; problem.empty() && i < sections_.size(); ++i) {
@@ -44,10 +45,12 @@ class Cubin {
       if (section.sh_type == SHT_RELA) problem = ReadAddresses(section);
       if (NameOf(section) == ".nv.callgraph") problem = ReadCalls(section);
       if (problem.empty() && IsWritable(section) && section.sh_size != 0) {
-        if (parts_[i].names.empty()) return "one of its modules has memory without a name";
-        parts_[i].bytes = section.sh_size;
-        parts->push_back(std::move(parts_[i]));
+        if (variables_[i].empty()) return "one of its modules has memory without a name";
+        for (std::string& name : variables_[i]) names->push_back(std::move(name));
       }
+    }
+    if (problem.empty() && std::set(names->begin(), names->end()).size() != names->size()) {
+      return "one of its modules has two variables of one name";
     }
     return problem;
   }
@@ -79,7 +82,7 @@ class Cubin {
         std::string problem = OfOthers(type, name);
         if (!problem.empty()) return problem;
       } else if (type == STT_OBJECT && symbol->st_shndx < sections_.size()) {
-        parts_[symbol->st_shndx].names.push_back({std::move(name), symbol->st_value});
+        variables_[symbol->st_shndx].push_back(std::move(name));
       }
     }
     return "";
@@ -142,13 +145,13 @@ class Cubin {
   const std::optional<Elf64_Ehdr> header_;
   std::vector<Elf64_Shdr> sections_;
   const Elf64_Shdr* symbols_ = nullptr;
-  std::map<size_t, WritablePart> parts_;  // by the section
+  std::map<size_t, std::vector<std::string>> variables_;  // by the section
 };
 
 }  // namespace
 
-std::string WritableOfCubin(std::span<const char> file, std::vector<WritablePart>* parts) {
-  return Cubin(file).Read(parts);
+std::string NamesOfCubin(std::span<const char> file, std::vector<std::string>* names) {
+  return Cubin(file).Read(names);
 }
 
 }  // namespace longwire::worker

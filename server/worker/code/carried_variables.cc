@@ -49,7 +49,7 @@ bool HasWord(std::string_view text, std::string_view word) {
 }
 
 // The names in a declaration behind its state space: "align 4 .b8 name[16] = {…}", up to its end.
-void AddNames(std::string_view declaration, std::vector<WritablePart>* parts) {
+void AddNames(std::string_view declaration, std::vector<std::string>* names) {
   declaration = declaration.substr(0, declaration.find_first_of(";={"));
   while (!declaration.empty()) {
     std::string_view one = declaration.substr(0, declaration.find(','));
@@ -58,7 +58,7 @@ void AddNames(std::string_view declaration, std::vector<WritablePart>* parts) {
     while (!one.empty() && kBlanks.find(one.back()) != kBlanks.npos) one.remove_suffix(1);
     size_t begin = one.find_last_of(kBlanks);
     std::string name(begin == one.npos ? one : one.substr(begin + 1));
-    if (!name.empty()) parts->push_back({{{std::move(name), 0}}, 0});
+    if (!name.empty()) names->push_back(std::move(name));
   }
 }
 
@@ -69,7 +69,7 @@ bool IsReference(std::string_view declaration) {
          declaration.find(".samplerref") != declaration.npos;
 }
 
-std::string OfPtx(std::string_view code, std::vector<WritablePart>* parts) {
+std::string OfPtx(std::string_view code, std::vector<std::string>* names) {
   const std::string text = Bare(code.substr(0, strnlen(code.data(), code.size())));
   if (HasWord(text, "malloc") || HasWord(text, "free")) {
     return "one of its modules uses the device's heap, which is not carried";
@@ -92,7 +92,7 @@ std::string OfPtx(std::string_view code, std::vector<WritablePart>* parts) {
       if (IsReference(declaration)) {
         return "one of its modules has texture or surface references, which are not carried";
       }
-      AddNames(declaration, parts);
+      AddNames(declaration, names);
     }
   }
   return "";
@@ -104,14 +104,13 @@ bool IsElf(std::string_view code) {
       "ELF");
 }
 
-bool IsPtx(std::string_view code) {
-  return !IsElf(code) && code.find(".version") != code.npos;
-}
+bool IsPtx(std::string_view code) { return !IsElf(code) && code.find(".version") != code.npos; }
 
 // The entries of a container, unpacked, of which one is loaded.
 struct Entries {
-  std::string cubin;
-  uint32_t cubin_of = 0;  // 90 for sm_90; 0: none
+  // Several of one kind, as for sm_90 and sm_90a: which is loaded is the driver's choice.
+  std::vector<std::string> cubins;
+  uint32_t cubins_of = 0;  // 90 for sm_90; 0: none
   std::string ptx;
   size_t ptx_texts = 0;
 };
@@ -121,29 +120,40 @@ bool Runs(uint32_t capability, uint32_t of) {
   return of / 10 == capability / 10 && of <= capability;
 }
 
+std::string OfCubins(const std::vector<std::string>& cubins, std::vector<std::string>* names) {
+  std::string problem = NamesOfCubin(cubins.front(), names);
+  for (size_t i = 1; problem.empty() && i < cubins.size(); ++i) {
+    std::vector<std::string> others;
+    problem = NamesOfCubin(cubins[i], &others);
+    if (problem.empty() && others != *names) {
+      problem = "one of its modules has two kinds of code for the device, with other variables";
+    }
+  }
+  return problem;
+}
+
 const char* const kUnknown = "one of its modules is in a form whose variables are not known";
 
 std::string OfContainer(std::span<const char> code, std::optional<uint32_t> capability,
-                        std::vector<WritablePart>* parts) {
+                        std::vector<std::string>* names) {
   Entries entries;
   bool unpacked = true;
-  size_t cubins = 0;
   bool whole = wire::ForEachFatEntry(code, [&](const wire::FatEntry& entry) {
     const bool is_cubin = entry.kind == wire::FatEntry::kCubin;
     if (is_cubin && (!capability || !Runs(*capability, entry.architecture))) return;
     std::string plain;
     unpacked &= Unpack(entry, kMaxPlain, &plain) == wire::Unpacked::kDone;
-    if (is_cubin && entry.architecture >= entries.cubin_of) {
-      cubins = entry.architecture == entries.cubin_of ? cubins + 1 : 1;
-      entries.cubin = std::move(plain);
-      entries.cubin_of = entry.architecture;
+    if (is_cubin && entry.architecture >= entries.cubins_of) {
+      if (entry.architecture != entries.cubins_of) entries.cubins.clear();
+      entries.cubins.push_back(std::move(plain));
+      entries.cubins_of = entry.architecture;
     } else if (IsPtx(plain) && ++entries.ptx_texts == 1) {
       entries.ptx = std::move(plain);
     }
   });
-  if (!whole || !unpacked || cubins > 1) return kUnknown;
-  if (cubins == 1) return WritableOfCubin(entries.cubin, parts);
-  if (entries.ptx_texts == 1) return OfPtx(entries.ptx, parts);
+  if (!whole || !unpacked) return kUnknown;
+  if (!entries.cubins.empty()) return OfCubins(entries.cubins, names);
+  if (entries.ptx_texts == 1) return OfPtx(entries.ptx, names);
   return entries.ptx_texts == 0 ? kUnknown
                                 : "one of its modules has code for several devices; which is used "
                                   "is not known";
@@ -151,14 +161,14 @@ std::string OfContainer(std::span<const char> code, std::optional<uint32_t> capa
 
 }  // namespace
 
-std::string WritableParts(std::span<const std::byte> image, std::optional<uint32_t> capability,
-                          std::vector<WritablePart>* parts) {
+std::string NamesOfVariables(std::span<const std::byte> image, std::optional<uint32_t> capability,
+                             std::vector<std::string>* names) {
   std::span<const char> code(reinterpret_cast<const char*>(image.data()), image.size());
   auto magic = At<uint32_t>(code, 0);
-  if (magic && *magic == wire::kFatContainerMagic) return OfContainer(code, capability, parts);
+  if (magic && *magic == wire::kFatContainerMagic) return OfContainer(code, capability, names);
   std::string_view text(code.data(), code.size());
-  if (IsElf(text) && capability) return WritableOfCubin(code, parts);
-  return IsPtx(text) ? OfPtx(text, parts) : kUnknown;
+  if (IsElf(text) && capability) return NamesOfCubin(code, names);
+  return IsPtx(text) ? OfPtx(text, names) : kUnknown;
 }
 
 }  // namespace longwire::worker

@@ -12,6 +12,7 @@
 namespace longwire::worker {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr uint32_t kCapability = 90;
@@ -121,36 +122,36 @@ Cubin Plain() {
   return cubin;
 }
 
-std::string Of(const std::string& image, std::vector<WritablePart>* parts = nullptr,
+std::string Of(const std::string& image, std::vector<std::string>* names = nullptr,
                std::optional<uint32_t> capability = kCapability) {
-  std::vector<WritablePart> ignored;
-  return WritableParts(std::as_bytes(std::span(image)), capability,
-                       parts == nullptr ? &ignored : parts);
+  std::vector<std::string> ignored;
+  return NamesOfVariables(std::as_bytes(std::span(image)), capability,
+                          names == nullptr ? &ignored : names);
 }
 
-TEST(WritableParts, OfACubinAreWholeSections) {
-  std::vector<WritablePart> parts;
-  EXPECT_EQ(Of(Plain().File(), &parts), "");
-  ASSERT_EQ(parts.size(), 2u);
-  EXPECT_EQ(parts[0].bytes, 4096u);
-  ASSERT_EQ(parts[0].names.size(), 2u);
-  EXPECT_EQ(parts[0].names[1].name, "table");
-  EXPECT_EQ(parts[0].names[1].offset, 2048u);
-  EXPECT_EQ(parts[1].bytes, 64u);
-  EXPECT_EQ(parts[1].names[0].name, "$str");
+TEST(NamesOfVariables, OfACubin) {
+  std::vector<std::string> names;
+  EXPECT_EQ(Of(Plain().File(), &names), "");
+  EXPECT_THAT(names, ElementsAre("count", "table", "$str"));
 }
 
-TEST(WritableParts, ADeviceThatTakesPtxAloneHasNoCubins) {
+TEST(NamesOfVariables, TwoOfOneNameAreNotToldApart) {
+  Cubin cubin = Plain();
+  cubin.symbols.push_back({"count", STT_OBJECT, 2, 16});
+  EXPECT_THAT(Of(cubin.File()), HasSubstr("one name"));
+}
+
+TEST(NamesOfVariables, ADeviceThatTakesPtxAloneHasNoCubins) {
   EXPECT_THAT(Of(Plain().File(), nullptr, std::nullopt), HasSubstr("not known"));
 }
 
-TEST(WritableParts, TheHeapIsNotCarried) {
+TEST(NamesOfVariables, TheHeapIsNotCarried) {
   Cubin cubin = Plain();
   cubin.symbols.push_back({"malloc", STT_FUNC, 0});
   EXPECT_THAT(Of(cubin.File()), HasSubstr("the device's heap"));
 }
 
-TEST(WritableParts, UnknownPartsOfTheDriverAreNotCarried) {
+TEST(NamesOfVariables, UnknownPartsOfTheDriverAreNotCarried) {
   Cubin cubin = Plain();
   cubin.symbols.push_back({"something_else", STT_FUNC, 0});
   EXPECT_THAT(Of(cubin.File()), HasSubstr("something_else of the driver"));
@@ -159,7 +160,7 @@ TEST(WritableParts, UnknownPartsOfTheDriverAreNotCarried) {
   EXPECT_THAT(Of(cubin.File()), HasSubstr("of another module"));
 }
 
-TEST(WritableParts, AddressesOfFunctionsAreNotCarried) {
+TEST(NamesOfVariables, AddressesOfFunctionsAreNotCarried) {
   constexpr uint32_t kFunction = 4, kVariable = 1, kForeign = 5;
   Cubin cubin = Plain();
   cubin.addresses = {{kFunction, 0x38, 0}};  // in code: it may be stored
@@ -176,7 +177,7 @@ TEST(WritableParts, AddressesOfFunctionsAreNotCarried) {
   EXPECT_EQ(Of(cubin.File()), "");
 }
 
-TEST(WritableParts, FunctionsWhoseAddressesAreTaken) {
+TEST(NamesOfVariables, FunctionsWhoseAddressesAreTaken) {
   Cubin cubin = Plain();
   cubin.calls.insert(cubin.calls.begin() + 2, {4, 5});
   EXPECT_EQ(Of(cubin.File()), "");  // f calls vprintf
@@ -184,7 +185,7 @@ TEST(WritableParts, FunctionsWhoseAddressesAreTaken) {
   EXPECT_THAT(Of(cubin.File()), HasSubstr("addresses of code"));
 }
 
-TEST(WritableParts, DamagedFilesAreRefused) {
+TEST(NamesOfVariables, DamagedFilesAreRefused) {
   const std::string file = Plain().File();
   for (size_t bytes = 4; bytes < file.size(); ++bytes) {
     EXPECT_NE(Of(file.substr(0, bytes)), "") << bytes;
@@ -196,13 +197,11 @@ TEST(WritableParts, DamagedFilesAreRefused) {
   }
 }
 
-TEST(WritableParts, OfPtxEachVariable) {
-  std::vector<WritablePart> parts;
+TEST(NamesOfVariables, OfPtx) {
+  std::vector<std::string> names;
   const std::string head = ".version 7.0\n.target sm_70\n.address_size 64\n";
-  EXPECT_EQ(Of(head + ".visible .global .align 4 .b8 table[64];\n.const .f32 one;", &parts), "");
-  ASSERT_EQ(parts.size(), 2u);
-  EXPECT_EQ(parts[0].names[0].name, "table");
-  EXPECT_EQ(parts[0].bytes, 0u);
+  EXPECT_EQ(Of(head + ".visible .global .align 4 .b8 table[64];\n.const .f32 one;", &names), "");
+  EXPECT_THAT(names, ElementsAre("table", "one"));
   EXPECT_THAT(Of(head + "call.uni (retval0), malloc, (param0);"), HasSubstr("heap"));
 }
 

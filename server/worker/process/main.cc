@@ -21,7 +21,7 @@
 #include "server/driver/process_options.h"
 #include "server/protocol/log_terms.h"
 #include "server/protocol/moving.h"
-#include "server/worker/process/fixed_addresses.h"
+#include "server/worker/process/driver_mappings.h"
 #include "server/worker/process/move_in.h"
 #include "server/worker/process/move_out.h"
 #include "server/worker/process/open_session.h"
@@ -52,8 +52,8 @@ constexpr const char* kUsage =
     "Started by longwire-warden.\n";
 
 const char* const kRandomAddresses =
-    "NVIDIA's driver puts modules elsewhere in each process whose addresses are randomised, as "
-    "this worker's are; workers.fixed_addresses: true lets later sessions move";
+    "NVIDIA's driver puts modules elsewhere in each process; workers.fixed_addresses: true lets "
+    "later sessions move";
 
 struct Arguments {
   std::string driver = "auto";
@@ -274,8 +274,6 @@ int main(int count, char** words) {
     std::fputs(first == "--help" ? kUsage : "longwire-worker " LONGWIRE_VERSION "\n", stdout);
     return 0;
   }
-  worker::FixAddresses(std::span(words, static_cast<size_t>(count)));
-  const bool fixed = worker::HasFixedAddresses();  // while it may ask
   Arguments arguments;
   if (!Prepare(std::span(words, static_cast<size_t>(count)).subspan(1), &arguments)) return 2;
   signal(SIGPIPE, SIG_IGN);
@@ -288,6 +286,8 @@ int main(int count, char** words) {
   worker::TextPipes text;
   if (!text.Install()) worker::LogLine("no pipe for standard output: device printf stays here");
 
+  const bool fixed = arguments.addresses == "fixed";
+  if (fixed) worker::FixDriverMappings();
   const auto control = static_cast<int>(arguments.control);
   LoadedDriver driver = LoadChosenDriver(arguments.driver, control);
   worker::SessionOptions options;

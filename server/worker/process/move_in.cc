@@ -149,10 +149,7 @@ class Rebuilding {
       size_t bytes = 0;
       CUresult result =
           PlaceOf(session_, contents.library, contents.context, contents.name, &address, &bytes);
-      const bool there = result == CUDA_SUCCESS && address == contents.address + contents.offset &&
-                         contents.offset <= contents.bytes &&
-                         bytes <= contents.bytes - contents.offset;
-      if (!there) {
+      if (result != CUDA_SUCCESS || address != contents.address || bytes != contents.bytes) {
         return "the variable " + contents.name + " lies elsewhere there";
       }
       session_.SetPrimaryContext(session_.devices().front());

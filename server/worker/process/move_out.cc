@@ -27,13 +27,13 @@ constexpr size_t kListedInFrame = message::kMaxElements;
 bool NamesThePlace(int32_t attribute) {
   return attribute == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID ||
          attribute == CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID ||
-         attribute == CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID;
+         attribute == CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID ||
+         attribute == CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID;
 }
 
 bool IsZero(std::span<const std::byte> bytes) {
-  return bytes.empty() ||
-         (bytes[0] == std::byte{0} &&
-          std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);
+  return bytes.empty() || (bytes[0] == std::byte{0} &&
+                           std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);
 }
 
 // The runs of blocks that are not zero, or all. False once `take` says so.
@@ -202,8 +202,8 @@ bool MoveOut::WriteContents(SnapshotWriter& to, std::string* problem) {
 }
 
 // Most of what a program has in its memory was often never written.
-bool MoveOut::WriteBytesOf(SnapshotWriter& to, const Contents& contents,
-                           std::span<std::byte> piece, std::string* problem) {
+bool MoveOut::WriteBytesOf(SnapshotWriter& to, const Contents& contents, std::span<std::byte> piece,
+                           std::string* problem) {
   const bool zeros_count = contents.context != 0;
   const auto mirror = session_.mirrors().Find(contents.shadow);
   for (uint64_t at = 0; at < contents.bytes; at += piece.size()) {

@@ -66,7 +66,7 @@ struct SessionOptions {
   std::vector<Device> devices;
   std::shared_ptr<wire::RingMemory> up;
   std::shared_ptr<wire::RingMemory> down;
-  int control = -1;           // the daemon's socket, for the images that it keeps; -1: none
+  int control = -1;  // the daemon's socket, for the images that it keeps; -1: none
   // Of a device that runs cubins, 90 for 9.0; none: it takes PTX alone.
   std::optional<uint32_t> cubins_of;
   TextPipes* text = nullptr;  // null: device printf is not forwarded

@@ -61,33 +61,6 @@ CUresult PlaceOf(WorkerSession& session, uint64_t library, uint32_t context,
              : session.driver().cuModuleGetGlobal_v2(address, bytes, found->module, name.c_str());
 }
 
-namespace {
-
-// Where the part is: one of its names leads there, and the others do not disagree.
-std::string Place(WorkerSession& session, const WritablePart& part, Contents* contents) {
-  const std::string what = "a variable (" + part.names.front().name + ") of one of its modules";
-  for (const WritablePart::Name& name : part.names) {
-    CUdeviceptr address = 0;
-    size_t bytes = 0;
-    CUresult result = PlaceOf(session, contents->library, contents->context, name.name, &address,
-                              &bytes);
-    if (result == CUDA_ERROR_NOT_FOUND && part.names.size() > 1) continue;
-    if (result != CUDA_SUCCESS) {
-      return what + " cannot be found (error " + std::to_string(result) + ")";
-    }
-    const bool first = contents->name.empty();
-    if (!first && address - name.offset != contents->address) return what + " lies apart";
-    if (!first) continue;
-    contents->name = name.name;
-    contents->offset = name.offset;
-    contents->address = address - name.offset;
-    contents->bytes = part.bytes == 0 ? bytes : part.bytes;
-  }
-  return contents->name.empty() ? what + " cannot be found by its name" : "";
-}
-
-}  // namespace
-
 std::string FindVariables(WorkerSession& session, std::vector<Contents>* variables) {
   for (const Journal::Entry& entry : session.journal().Entries()) {
     if (entry.call.call != CallId::lwModuleLoad || entry.result != CUDA_SUCCESS) continue;
@@ -97,18 +70,26 @@ std::string FindVariables(WorkerSession& session, std::vector<Contents>* variabl
     if (load.Decode(reader) != wire::WireResult::kOk) return "one of its modules is not understood";
     auto library = session.libraries.Find(load.library);
     if (library == nullptr) continue;  // unloaded
-    std::vector<WritablePart> parts;
-    std::string problem = WritableParts(*entry.image, session.cubins_of(), &parts);
+    std::vector<std::string> names;
+    std::string problem = NamesOfVariables(*entry.image, session.cubins_of(), &names);
     if (!problem.empty()) return problem;
     std::vector<std::shared_ptr<Context>> contexts = {library->context};
     if (library->library != nullptr) contexts = session.contexts.All();
     for (const auto& context : contexts) {
-      for (const WritablePart& part : parts) {
+      for (const std::string& name : names) {
         Contents& one = variables->emplace_back();
         one.library = load.library;
         one.context = context->id;
-        problem = Place(session, part, &one);
-        if (!problem.empty()) return problem;
+        one.name = name;
+        CUdeviceptr address = 0;
+        size_t bytes = 0;
+        CUresult result = PlaceOf(session, one.library, one.context, name, &address, &bytes);
+        if (result != CUDA_SUCCESS) {
+          return "the variable " + name + " of one of its modules cannot be found (error " +
+                 std::to_string(result) + ")";
+        }
+        one.address = address;
+        one.bytes = bytes;
       }
     }
   }

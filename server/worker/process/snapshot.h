@@ -68,17 +68,16 @@ struct EntryHead {
 };
 
 // Followed by Parts. What no Part has is zero in a mapping or a shadow; of the variables of a
-// module the Parts have all.
+// variable the Parts have all.
 struct Contents {
   static constexpr uint32_t kKind = 423;
   uint64_t address = 0;  // device memory
   uint64_t bytes = 0;
   uint32_t context = 0;  // of a variable; 0: of a mapping
   uint64_t library = 0;  // likewise
-  std::string name;      // by which the variable is found, at this offset of the bytes
-  uint64_t offset = 0;
-  uint64_t shadow = 0;  // of this mirror, in host memory; 0: of none
-  auto Fields() { return std::tie(address, bytes, context, library, name, offset, shadow); }
+  std::string name;      // likewise
+  uint64_t shadow = 0;   // of this mirror, in host memory; 0: of none
+  auto Fields() { return std::tie(address, bytes, context, library, name, shadow); }
 };
 
 // Followed by so many bytes, which are at this offset of the Contents.

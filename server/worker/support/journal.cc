@@ -72,7 +72,8 @@ void Journal::TookImage(uint64_t position, const std::vector<std::byte>& image,
 
 bool Journal::GiveImage(uint64_t position, std::vector<std::byte>* image, uint32_t* knowledge) {
   base::MutexLock lock(mutex_);
-  if (!expected_ || expected_->call.position != position || expected_->image == nullptr) return false;
+  if (!expected_ || expected_->call.position != position || expected_->image == nullptr)
+    return false;
   *image = *expected_->image;
   *knowledge = expected_->knowledge;
   return true;

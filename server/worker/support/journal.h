@@ -30,8 +30,8 @@ class Journal {
     bool answered = false;
     int32_t result = 0;  // a CUresult
     std::vector<std::byte> reply;
-    Image image;  // of a module, with its padding; nullptr: none
-    uint32_t knowledge = 0;        // what the load's answer said of the image
+    Image image;             // of a module, with its padding; nullptr: none
+    uint32_t knowledge = 0;  // what the load's answer said of the image
   };
 
   // A session that cannot move, whatever it does: nothing is kept.

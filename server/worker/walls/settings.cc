@@ -36,34 +36,17 @@ std::vector<std::string> TakeList(std::string_view* text) {
   return entries;
 }
 
-bool NameFile(const std::vector<std::string>& options, int64_t* file, int64_t* pid) {
-  if (options.size() != 4 || options[0] != "--settings" || options[2] != "--pid") return false;
-  auto number = wire::ParseNumber(options[1], 0, 1 << 20);
-  auto process = wire::ParseNumber(options[3], 1, INT32_MAX);
-  if (!number || !process) return false;
-  *file = *number;
-  *pid = *process;
-  return true;
-}
-
 }  // namespace
-
-std::vector<std::string> LookAtSettings(std::span<char* const> words) {
-  std::vector<std::string> options(words.begin(), words.end());
-  int64_t file = 0, pid = 0;
-  if (!NameFile(options, &file, &pid)) return options;
-  const std::string text = ReadAll(static_cast<int>(file));
-  std::string_view rest = text;
-  return TakeList(&rest);
-}
 
 std::vector<std::string> TakeSettings(std::span<char* const> words, int* own_pid) {
   std::vector<std::string> options(words.begin(), words.end());
-  int64_t file = 0, pid = 0;
-  if (!NameFile(options, &file, &pid)) return options;
-  *own_pid = static_cast<int>(pid);
-  const std::string text = ReadAll(static_cast<int>(file));
-  close(static_cast<int>(file));
+  if (options.size() != 4 || options[0] != "--settings" || options[2] != "--pid") return options;
+  auto file = wire::ParseNumber(options[1], 0, 1 << 20);
+  auto pid = wire::ParseNumber(options[3], 1, INT32_MAX);
+  if (!file || !pid) return options;
+  *own_pid = static_cast<int>(*pid);
+  const std::string text = ReadAll(static_cast<int>(*file));
+  close(static_cast<int>(*file));
   std::string_view rest = text;
   options = TakeList(&rest);
   for (const std::string& variable : TakeList(&rest)) {

@@ -14,7 +14,4 @@ namespace longwire::worker {
 // threads.
 std::vector<std::string> TakeSettings(std::span<char* const> words, int* pid);
 
-// The same options; the file stays, and no variable is set.
-std::vector<std::string> LookAtSettings(std::span<char* const> words);
-
 }  // namespace longwire::worker
