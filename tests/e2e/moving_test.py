@@ -2,9 +2,11 @@
 everything a second time on the host and counts its kernels on the device."""
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 import unittest
 
@@ -128,6 +130,49 @@ class MovingTest(counted_training.TrainingCase):
         return subprocess.Popen(
             [longwire.dist / "bin" / "longwire", "admin", "migrate", str(session), str(device)],
             env=longwire.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def slow(self, pid, move):
+        """Lets the process run for a moment now and then, until the move has ended."""
+        while move.poll() is None:
+            for number, rest in ((signal.SIGSTOP, 0.2), (signal.SIGCONT, 0.001)):
+                try:
+                    os.kill(pid, number)
+                except ProcessLookupError:
+                    return
+                time.sleep(rest)
+        try:
+            os.kill(pid, signal.SIGCONT)
+        except ProcessLookupError:
+            pass
+
+    def test_a_move_that_takes_longer_than_the_grace(self):
+        """Its client waits, and other commands are answered meanwhile."""
+        longwire = self.serve(warm_workers=0, config="resume_grace: 1s\n")
+        program = self.start(longwire)
+        session = self.session(longwire)
+        move = self.begin(longwire, session["id"], 1 - session["seats"][0].get("device", 0))
+        new = None
+        while new is None:
+            new = next((pid for pid in longwire.processes().get("longwire-worker", [])
+                        if pid != session["worker_pid"]), None)
+        slowing = threading.Thread(target=self.slow, args=(new, move))
+        slowing.start()
+        said = set()
+        while move.poll() is None:
+            begun = time.monotonic()
+            listed = longwire.cli("status")
+            refused = longwire.cli("admin", "kill", "5")
+            self.assertIn("there is no session 5", refused.err)
+            if move.poll() is None:
+                self.assertLess(time.monotonic() - begun, 10)
+            said |= set(re.findall(r"(runs on|stands still) while", listed.out))
+        slowing.join()
+        out, err = move.communicate()
+        self.assertEqual(0, move.returncode, (err, longwire.log_tail()))
+        self.assertGreater(int(re.search(r"stood still for (\d+) ms", out)[1]), 2000)
+        self.assertEqual({"runs on", "stands still"}, said)
+        time.sleep(0.3)
+        self.expect_right(longwire, program)
 
     def test_a_worker_that_is_killed_meanwhile(self):
         """A new worker that dies changes nothing; without its old one the session ends."""
