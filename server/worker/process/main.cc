@@ -302,7 +302,7 @@ int main(int count, char** words) {
     RefuseAll(control, CUDA_ERROR_UNKNOWN, "the rings that were handed over are broken");
   }
   options.control = control;
-  options.cubins_of = CubinsOf(driver, options.devices.front());
+  if (fixed) options.cubins_of = CubinsOf(driver, options.devices.front());
   options.text = &text;
   // The driver's tear-down could wait for a kernel that never ends; the keeper takes the memory
   // back when the process is gone.

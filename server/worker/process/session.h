@@ -67,7 +67,8 @@ struct SessionOptions {
   std::shared_ptr<wire::RingMemory> up;
   std::shared_ptr<wire::RingMemory> down;
   int control = -1;  // the daemon's socket, for the images that it keeps; -1: none
-  // Of a device that runs cubins, 90 for 9.0; none: it takes PTX alone.
+  // Of a device that runs cubins, 90 for 9.0, where sessions may move; none: it takes PTX alone, or
+  // they may not.
   std::optional<uint32_t> cubins_of;
   TextPipes* text = nullptr;  // null: device printf is not forwarded
   // Called once, on any of the session's threads, when the session is over.
