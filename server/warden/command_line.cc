@@ -155,10 +155,9 @@ std::string ApplyWall(int code, const std::string& value, WallOptions* walls) {
     walls->processes = static_cast<int>(*processes);
   }
   if (code == kWorkerAddresses) {
-    walls->fixed_addresses = value == "fixed";
-    return walls->fixed_addresses || value == "random"
-               ? ""
-               : "--worker-addresses expects random or fixed";
+    const bool known = value == "fixed" || value == "random";
+    if (!known) return "--worker-addresses expects random or fixed";
+    walls->addresses = value;
   }
   return {};
 }

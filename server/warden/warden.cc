@@ -375,7 +375,7 @@ uint64_t Warden::StartNewWorker(const std::vector<int32_t>& devices,
   // Behind walls its first descriptor is its settings.
   const int control = 3 + (worker.walled ? 1 : 0), up_at = control + 1, down_at = control + 2;
   Program program{options_.worker_program,
-                  {"--driver", driver_},
+                  {"--driver", driver_, "--addresses", options_.walls.addresses},
                   CacheVariables(worker),
                   {worker_control.get(), worker.up.get(), worker.down.get()},
                   worker.walled || own_network_};
@@ -398,9 +398,6 @@ uint64_t Warden::StartNewWorker(const std::vector<int32_t>& devices,
                            {"--control", std::to_string(control), "--up", std::to_string(up_at),
                             "--down", std::to_string(down_at), "--device", ordinals, "--keeper",
                             sockets, "--system-calls", options_.walls.system_calls});
-  if (options_.walls.fixed_addresses) {
-    program.arguments.insert(program.arguments.end(), {"--addresses", "fixed"});
-  }
   // The kernel counts a user's processes.
   if (worker.walled && starter_.has(starter::kOwnUser)) {
     program.arguments.insert(program.arguments.end(),

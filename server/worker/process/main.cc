@@ -64,6 +64,7 @@ struct Arguments {
   std::vector<int32_t> keepers;
   std::string system_calls = "enforce";
   std::string addresses = "random";
+  bool fixed() const { return addresses == "fixed"; }
   worker::Walls walls;
 };
 
@@ -150,7 +151,8 @@ wire::OpenRequest WaitForOpen(int control, std::shared_ptr<gates::GatePage>* pag
 }
 
 // The driver that the option names. Ends the process if there is none that works.
-LoadedDriver LoadChosenDriver(const std::string& choice, int control) {
+LoadedDriver LoadChosenDriver(const Arguments& arguments, int control) {
+  if (arguments.fixed()) worker::FixDriverMappings();
   LoadedDriver driver;
   std::string sentence;
   auto initialise = [](const LoadedDriver& tried, std::string* problem) {
@@ -159,7 +161,7 @@ LoadedDriver LoadChosenDriver(const std::string& choice, int control) {
     return result;
   };
   CUresult result =
-      ChooseDriver(choice, DriverPlaces::OfThisHost(), initialise, &driver, &sentence);
+      ChooseDriver(arguments.driver, DriverPlaces::OfThisHost(), initialise, &driver, &sentence);
   if (result != CUDA_SUCCESS) RefuseAll(control, result, sentence);
   if (!driver.not_nvidia.empty()) {
     worker::LogLine("NO GPU DRIVER WORKS HERE (%s): using the software device, which is slow",
@@ -286,10 +288,8 @@ int main(int count, char** words) {
   worker::TextPipes text;
   if (!text.Install()) worker::LogLine("no pipe for standard output: device printf stays here");
 
-  const bool fixed = arguments.addresses == "fixed";
-  if (fixed) worker::FixDriverMappings();
   const auto control = static_cast<int>(arguments.control);
-  LoadedDriver driver = LoadChosenDriver(arguments.driver, control);
+  LoadedDriver driver = LoadChosenDriver(arguments, control);
   worker::SessionOptions options;
   options.driver = driver.table;
   std::string sentence;
@@ -302,14 +302,14 @@ int main(int count, char** words) {
     RefuseAll(control, CUDA_ERROR_UNKNOWN, "the rings that were handed over are broken");
   }
   options.control = control;
-  if (fixed) options.cubins_of = CubinsOf(driver, options.devices.front());
+  if (arguments.fixed()) options.cubins_of = CubinsOf(driver, options.devices.front());
   options.text = &text;
   // The driver's tear-down could wait for a kernel that never ends; the keeper takes the memory
   // back when the process is gone.
   options.on_over = [] { _exit(0); };
   // Never destroyed: the process ends by _exit.
   auto* session = new worker::WorkerSession(std::move(options));
-  if (!driver.software && !fixed) session->journal().Never(kRandomAddresses);
+  if (!driver.software && !arguments.fixed()) session->journal().Never(kRandomAddresses);
   result = session->Prepare();
   if (result != CUDA_SUCCESS) {
     RefuseAll(control, result, "no pinned memory for the progress page");
