@@ -196,7 +196,8 @@ void Handle(AcceptLoop& loop, transport::ServerStream& stream, Kind kind, Arriva
         return LetWait(stream, attach, epoch, *waits);
       }
       table.EndSuspended(attach.session, "its program and its link have ended");
-      return stream.End(false);
+      stream.End(false);
+      return;
     }
     std::string sentence = table.FarewellTo(peer, attach.session);
     if (sentence.empty()) sentence = "there is no such session, or not for this client";
