@@ -24,7 +24,7 @@ constexpr std::chrono::milliseconds kLeastWait{2000};
 // time; the answer to an attach may take 3 s.
 constexpr std::chrono::milliseconds kHeldLook{2000};
 constexpr std::chrono::milliseconds kBetweenLooks{5};
-// Else its client is told to wait this much longer, each time that it comes.
+// Else its client gets this much longer, each time that it comes.
 constexpr std::chrono::seconds kHeldWait{120};
 // Pings allowed before an attach, for measuring.
 constexpr int kMaxPings = 4096;
@@ -125,6 +125,22 @@ std::shared_ptr<ServerSession> FindToAttach(SessionTable& table, const transport
   }
 }
 
+// An attach without a session for it; with `waits` it is a suspended one's.
+void HandleAbsent(transport::ServerStream& stream, SessionTable& table, const Peer& peer,
+                  const transport::Attach& attach, uint32_t epoch,
+                  std::optional<std::chrono::milliseconds> waits) {
+  const bool abandoned = attach.resume_position == transport::kAbandoned;
+  if (waits && !abandoned) return LetWait(stream, attach, epoch, *waits);
+  if (waits) {
+    table.EndSuspended(attach.session, "its program and its link have ended");
+    stream.End(false);
+    return;
+  }
+  std::string sentence = table.FarewellTo(peer, attach.session);
+  if (sentence.empty()) sentence = "there is no such session, or not for this client";
+  Refuse(stream, peer, sentence);
+}
+
 // As long as a session's stream is on a connection.
 class OnConnection {
  public:
@@ -190,19 +206,8 @@ void Handle(AcceptLoop& loop, transport::ServerStream& stream, Kind kind, Arriva
   std::shared_ptr<ServerSession> session = FindToAttach(table, attach, peer, &held);
   bool fits = (attach.lane == 0) == (kind == Kind::kExecute);
   if (session == nullptr || !fits || !session->MayAttach(attach.lane, attach.token, peer)) {
-    auto waits = fits ? table.WaitFor(attach, peer) : std::nullopt;
-    if (session == nullptr && waits) {
-      if (attach.resume_position != transport::kAbandoned) {
-        return LetWait(stream, attach, epoch, *waits);
-      }
-      table.EndSuspended(attach.session, "its program and its link have ended");
-      stream.End(false);
-      return;
-    }
-    std::string sentence = table.FarewellTo(peer, attach.session);
-    if (sentence.empty()) sentence = "there is no such session, or not for this client";
-    Refuse(stream, peer, sentence);
-    return;
+    auto waits = fits && session == nullptr ? table.WaitFor(attach, peer) : std::nullopt;
+    return HandleAbsent(stream, table, peer, attach, epoch, waits);
   }
   if (attach.resume_position == transport::kAbandoned) {
     table.End(session, {0, "its program and its link have ended"});

@@ -37,7 +37,7 @@ class SessionTable::Mover {
     new_.reset();
     if (moved_) return;
     old_->EndMove();
-    table_.SendTerms(*table_.live_.Get());  // a client that came meanwhile was told to wait longer
+    table_.SendTerms(*table_.live_.Get());  // a client that came meanwhile got more time
     table_.Detached();
   }
   Mover(const Mover&) = delete;

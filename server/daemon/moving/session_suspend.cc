@@ -41,7 +41,7 @@ class SessionTable::Suspender {
     if (made_) table_.suspended_.Discard(name_);
     if (suspended_) return;
     old_->EndMove();
-    table_.SendTerms(*table_.live_.Get());  // a client that came meanwhile was told to wait longer
+    table_.SendTerms(*table_.live_.Get());  // a client that came meanwhile got more time
     table_.Detached();
   }
   Suspender(const Suspender&) = delete;

@@ -170,7 +170,7 @@ LoadedDriver LoadChosenDriver(const Arguments& arguments, int control) {
   return driver;
 }
 
-// The kind of cubin that the devices run; none: PTX alone, also where the driver is told to.
+// The kind of cubin that the devices run; none: PTX alone, also by a variable of the driver.
 std::optional<uint32_t> CubinsOf(const LoadedDriver& driver, const worker::Device& device) {
   if (driver.software || getenv("CUDA_FORCE_PTX_JIT") != nullptr ||
       getenv("CUDA_FORCE_JIT") != nullptr) {

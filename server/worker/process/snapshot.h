@@ -80,7 +80,7 @@ struct Contents {
   auto Fields() { return std::tie(address, bytes, context, library, name, shadow); }
 };
 
-// Followed by so many bytes, which are at this offset of the Contents.
+// Followed by its bytes, which are at this offset of the Contents.
 struct Part {
   static constexpr uint32_t kKind = 425;
   uint64_t offset = 0;
