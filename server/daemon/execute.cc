@@ -1,10 +1,12 @@
 // Execute and Transfer: who attaches to which lane of which session, and what happens when the
 // connection ends.
 #include <algorithm>
+#include <optional>
 #include <thread>
 
 #include "link/transport/codes.h"
 #include "link/transport/log.h"
+#include "server/config/config.h"
 #include "server/daemon/accept_loop.h"
 
 namespace longwire::daemon {
