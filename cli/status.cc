@@ -213,6 +213,7 @@ void PrintText(const std::string& server, const transport::InspectReply& reply) 
       std::printf("  program %s, which has sessions at other servers, too\n",
                   Printable(session.program_id()).c_str());
     }
+    if (!session.moves().empty()) std::printf("  %s\n", Printable(session.moves()).c_str());
     std::printf("  worker %d%s, keeper %s, %s leased, %s not leased, for %s\n",
                 session.worker_pid(), session.warm() ? " (was warm)" : "", PidList(session).c_str(),
                 BytesText(session.leased()).c_str(), BytesText(ChargedTo(session)).c_str(),

@@ -11,8 +11,8 @@ bool DaemonClient::Ask(transport::ControlRequest request, transport::ControlRepl
   for (const std::string& path : paths_) {
     bool absent = false;
     std::string bytes;
-    bool answered =
-        daemon::AskControl(path, request.SerializeAsString(), &bytes, sentence, &absent);
+    bool answered = daemon::AskControl(path, request.SerializeAsString(), daemon::kControlPatience,
+                                       &bytes, sentence, &absent);
     if (answered && !reply->ParseFromString(bytes)) {
       *sentence = "the answer of longwired at " + path + " cannot be read";
       return false;

@@ -9,7 +9,15 @@ namespace {
 
 constexpr const char* kLocalPrefix = "unix:";
 // The daemon reads and checks files, or waits for its warden.
-constexpr std::chrono::seconds kPatience{30};
+constexpr std::chrono::seconds kPatience = daemon::kControlPatience;
+// Of what carries the memory of sessions: longer than the daemon itself waits for it.
+constexpr std::chrono::hours kCarryPatience{2};
+
+std::chrono::seconds PatienceFor(const transport::AdminRequest& request) {
+  const bool carries = request.has_migrate() || request.has_checkpoint() || request.has_restore() ||
+                       (request.has_drain() && request.drain().has_device());
+  return carries ? kCarryPatience : kPatience;
+}
 
 // The control socket is in the local socket's folder.
 std::string ControlBeside(const std::string& server) {
@@ -47,8 +55,8 @@ Operator::Asked Operator::AskHere(transport::ControlRequest request, transport::
   for (const std::string& path : control_paths_) {
     bool absent = false;
     std::string bytes;
-    bool answered =
-        daemon::AskControl(path, request.SerializeAsString(), &bytes, sentence, &absent);
+    bool answered = daemon::AskControl(path, request.SerializeAsString(),
+                                       PatienceFor(request.admin()), &bytes, sentence, &absent);
     if (answered && !reply->ParseFromString(bytes)) {
       answered = false;
       *sentence = "the answer of longwired at " + path + " cannot be read";
@@ -94,7 +102,7 @@ bool Operator::Administer(const transport::AdminRequest& request, transport::Adm
   if (asked != Asked::kAbsent || !network_) return asked == Asked::kYes;
   if (!Connect(sentence)) return false;
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + kPatience);
+  context.set_deadline(std::chrono::system_clock::now() + PatienceFor(request));
   transport::AdminRequest over = request;
   over.set_client_version(LONGWIRE_VERSION);
   grpc::Status status =

@@ -7,7 +7,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <memory>
 #include <span>
+#include <system_error>
+#include <utility>
 #include <vector>
 
 #include "base/reason.h"
@@ -28,6 +31,11 @@ constexpr mode_t kForOwner = 0600;
 constexpr mode_t kForGroup = 0660;
 constexpr mode_t kForKnown = 0666;  // the credentials alone decide
 constexpr size_t kMaxGroups = 65536;
+// At once; those who may only look cannot take all.
+constexpr size_t kMaxCalls = 32;
+constexpr size_t kMaxLooks = 16;
+constexpr const char* kBusy =
+    "longwired has too many administrators' commands at once; try again when one has ended\n";
 constexpr const char* kNotAllowed =
     "only root, the user that longwired runs as and members of its admin_group may administer it";
 constexpr const char* kMayOnlyLook =
@@ -124,13 +132,41 @@ void Control::Loop() {
     const std::string who = "uid " + std::to_string(peer->uid) + " at the control socket";
     const Right right = RightOf(socket.get(), *peer);
     if (right != Right::kNone) {
-      Serve(socket, {who, right == Right::kAdminister});
+      ServeBeside(std::move(socket), {who, right == Right::kAdminister});
     } else {
       // Before anything is read: nobody else can keep the thread.
       Log(LogLevel::kWarning, {.peer = who}, "administration by " + who + " was refused");
       Send(socket.get(), std::string(kRefusedWord) + kNotAllowed + "\n");
     }
   }
+}
+
+void Control::JoinCalls(bool all) {
+  std::erase_if(calls_, [all](Call& call) {
+    if (!all && !call.done.load()) return false;
+    call.thread.join();
+    return true;
+  });
+}
+
+void Control::ServeBeside(wire::Descriptor socket, Caller caller) {
+  JoinCalls(false);
+  if (calls_.size() < (caller.administers ? kMaxCalls : kMaxLooks)) {
+    Call& call = calls_.emplace_back();
+    auto held = std::make_shared<wire::Descriptor>(std::move(socket));
+    try {
+      call.thread = std::thread([this, &call, held, caller = std::move(caller)] {
+        Serve(*held, caller);
+        held->Reset();
+        call.done = true;
+      });
+      return;
+    } catch (const std::system_error&) {  // the host starts no more threads
+      calls_.pop_back();
+      socket = std::move(*held);
+    }
+  }
+  Send(socket.get(), std::string(kRefusedWord) + kBusy);
 }
 
 void Control::Serve(const wire::Descriptor& socket, const Caller& caller) {
@@ -154,6 +190,7 @@ void Control::Stop() {
   if (!listener_.valid() || stopping_.exchange(true)) return;
   shutdown(listener_.get(), SHUT_RDWR);
   if (thread_.joinable()) thread_.join();
+  JoinCalls(true);
   unlink(path_.c_str());
 }
 

@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <functional>
+#include <list>
 #include <optional>
 #include <string>
 #include <thread>
@@ -21,7 +22,7 @@ namespace longwire::daemon {
 
 class Control {
  public:
-  // Called on a thread of Control's own; `who`: the requester, for the log.
+  // Called on threads of Control's own, several at once; `who`: the requester, for the log.
   using Reload = std::function<Reloader::Outcome(const std::string& who)>;
   struct Caller {
     std::string name;         // for the log
@@ -49,7 +50,11 @@ class Control {
   void OpenTo(const Groups& groups);
   Right RightOf(int socket, const wire::Credentials& peer) const;
   void Loop();
+  // One that takes minutes, as a move does, keeps no other one waiting.
+  void ServeBeside(wire::Descriptor socket, Caller caller);
   void Serve(const wire::Descriptor& socket, const Caller& caller);
+  // Those that have ended.
+  void JoinCalls(bool all);
 
   const Reload reload_;
   const Answer answer_;
@@ -57,6 +62,11 @@ class Control {
   std::optional<gid_t> admin_group_, watch_group_;  // constant after Start
   wire::Descriptor listener_;
   std::thread thread_;
+  struct Call {
+    std::thread thread;
+    std::atomic<bool> done{false};
+  };
+  std::list<Call> calls_;  // used by thread_ alone
   std::atomic<bool> stopping_{false};
 };
 

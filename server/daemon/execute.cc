@@ -1,9 +1,12 @@
 // Execute and Transfer: who attaches to which lane of which session, and what happens when the
 // connection ends.
 #include <algorithm>
+#include <optional>
+#include <thread>
 
 #include "link/transport/codes.h"
 #include "link/transport/log.h"
+#include "server/config/config.h"
 #include "server/daemon/accept_loop.h"
 
 namespace longwire::daemon {
@@ -19,6 +22,12 @@ constexpr std::chrono::seconds kRefusalPatience{5};
 constexpr std::chrono::seconds kTermsPatience{3};
 // A client that came when its time was over hears so when it comes again.
 constexpr std::chrono::milliseconds kLeastWait{2000};
+// A session that is held for a move or for its suspension is likely to be there again within this
+// time; the answer to an attach may take 3 s.
+constexpr std::chrono::milliseconds kHeldLook{2000};
+constexpr std::chrono::milliseconds kBetweenLooks{5};
+// Else its client gets this much longer, each time that it comes.
+constexpr std::chrono::seconds kHeldWait{120};
 // Pings allowed before an attach, for measuring.
 constexpr int kMaxPings = 4096;
 
@@ -86,13 +95,11 @@ struct Arrival {
   Clock::time_point deadline;  // for its attach
 };
 
-// The session's client waits until it is restored. An older link does not know that it may, and
-// comes back for its usual time.
-void LetWait(transport::ServerStream& stream, SessionTable& table, const transport::Attach& attach,
-             uint32_t epoch, std::chrono::milliseconds rest) {
-  if (attach.resume_position == transport::kAbandoned) {
-    table.EndSuspended(attach.session, "its program and its link have ended");
-  } else if (attach.understands_terms != 0) {
+// The session's client waits that much longer. An older link does not know that it may, and comes
+// back for its usual time.
+void LetWait(transport::ServerStream& stream, const transport::Attach& attach, uint32_t epoch,
+             std::chrono::milliseconds rest) {
+  if (attach.understands_terms != 0) {
     transport::Terms terms;
     terms.resume_grace_milliseconds =
         static_cast<uint32_t>(std::min<int64_t>(std::max(rest, kLeastWait).count(), UINT32_MAX));
@@ -102,6 +109,38 @@ void LetWait(transport::ServerStream& stream, SessionTable& table, const transpo
     stream.Wait(Clock::now() + kTermsPatience);
   }
   stream.End(false);
+}
+
+// The session that the attach is for; nullptr if there is none. One that moves, or is restored, is
+// awaited for a moment; held: still.
+std::shared_ptr<ServerSession> FindToAttach(SessionTable& table, const transport::Attach& attach,
+                                            const Peer& peer, bool* held) {
+  const auto deadline = Clock::now() + kHeldLook;
+  for (int looks = 0;; ++looks) {
+    std::shared_ptr<ServerSession> session = table.FindAlsoMoved(attach.session);
+    *held = session != nullptr && session->held();
+    const bool ends = attach.resume_position == transport::kAbandoned;
+    // Between the end of its ticket and its place in the table it is nowhere.
+    const bool nowhere = session == nullptr && looks < 2 && !table.WaitFor(attach, peer);
+    if (ends || (!*held && !nowhere) || Clock::now() > deadline) return session;
+    std::this_thread::sleep_for(kBetweenLooks);
+  }
+}
+
+// An attach without a session for it; with `waits` it is a suspended one's.
+void HandleAbsent(transport::ServerStream& stream, SessionTable& table, const Peer& peer,
+                  const transport::Attach& attach, uint32_t epoch,
+                  std::optional<std::chrono::milliseconds> waits) {
+  const bool abandoned = attach.resume_position == transport::kAbandoned;
+  if (waits && !abandoned) return LetWait(stream, attach, epoch, *waits);
+  if (waits) {
+    table.EndSuspended(attach.session, "its program and its link have ended");
+    stream.End(false);
+    return;
+  }
+  std::string sentence = table.FarewellTo(peer, attach.session);
+  if (sentence.empty()) sentence = "there is no such session, or not for this client";
+  Refuse(stream, peer, sentence);
 }
 
 // As long as a session's stream is on a connection.
@@ -165,20 +204,22 @@ void Handle(AcceptLoop& loop, transport::ServerStream& stream, Kind kind, Arriva
     Refuse(stream, peer, peer.refusal);
     return;
   }
-  std::shared_ptr<ServerSession> session = table.FindAlsoMoved(attach.session);
+  bool held = false;
+  std::shared_ptr<ServerSession> session = FindToAttach(table, attach, peer, &held);
   bool fits = (attach.lane == 0) == (kind == Kind::kExecute);
   if (session == nullptr || !fits || !session->MayAttach(attach.lane, attach.token, peer)) {
-    auto waits = fits ? table.WaitFor(attach, peer) : std::nullopt;
-    if (session == nullptr && waits) return LetWait(stream, table, attach, epoch, *waits);
-    std::string sentence = table.FarewellTo(peer, attach.session);
-    if (sentence.empty()) sentence = "there is no such session, or not for this client";
-    Refuse(stream, peer, sentence);
-    return;
+    auto waits = fits && session == nullptr ? table.WaitFor(attach, peer) : std::nullopt;
+    return HandleAbsent(stream, table, peer, attach, epoch, waits);
   }
   if (attach.resume_position == transport::kAbandoned) {
     table.End(session, {0, "its program and its link have ended"});
     Refuse(stream, peer, "its program and its link have ended");
     return;
+  }
+  if (held) {
+    return LetWait(
+        stream, attach, epoch,
+        std::max<std::chrono::milliseconds>(kHeldWait, config::ResumeGrace(*table.config())));
   }
   OnConnection on_connection(loop, peer);
   arrival.shares = {};

@@ -161,6 +161,7 @@ void FillSession(ServerSession& session, const warden::Stats* stats, OfSessions&
   out->set_id(session.id());
   out->set_program(client.program);
   out->set_program_id(client.program_id);
+  out->set_moves(session.moves());
   out->set_client_host(client.host);
   out->set_client_pid(client.pid);
   out->set_peer(client.peer.address);

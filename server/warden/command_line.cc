@@ -41,6 +41,9 @@ longwired starts it by itself when none answers at its socket.
   --worker-host-memory BYTES
                         host memory of a worker, where it has a control group
   --worker-processes N  threads of a worker
+  --worker-addresses random|fixed
+                        whether the driver's memory lies anywhere in a worker (the default), or at
+                        the same addresses in each, so that sessions can move between NVIDIA devices
   --worker-cgroups own|FOLDER
                         make a control group for each worker, within the warden's own or in FOLDER
                         (of version 2), which nobody else may use for other things
@@ -71,6 +74,7 @@ enum Option {
   kSystemCalls,
   kWorkerHostMemory,
   kWorkerProcesses,
+  kWorkerAddresses,
   kWorkerCgroups,
   kSettings,
   kOnDemand
@@ -90,6 +94,7 @@ constexpr option kOptions[] = {
     {"system-calls", required_argument, nullptr, kSystemCalls},
     {"worker-host-memory", required_argument, nullptr, kWorkerHostMemory},
     {"worker-processes", required_argument, nullptr, kWorkerProcesses},
+    {"worker-addresses", required_argument, nullptr, kWorkerAddresses},
     {"worker-cgroups", required_argument, nullptr, kWorkerCgroups},
     {"settings", required_argument, nullptr, kSettings},
     {"on-demand", no_argument, nullptr, kOnDemand},
@@ -148,6 +153,11 @@ std::string ApplyWall(int code, const std::string& value, WallOptions* walls) {
     auto processes = wire::ParseNumber(value, kMinProcesses, kMaxProcesses);
     if (!processes) return "--worker-processes expects a number from 64 to 1048576";
     walls->processes = static_cast<int>(*processes);
+  }
+  if (code == kWorkerAddresses) {
+    const bool known = value == "fixed" || value == "random";
+    if (!known) return "--worker-addresses expects random or fixed";
+    walls->addresses = value;
   }
   return {};
 }

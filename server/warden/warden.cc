@@ -375,7 +375,7 @@ uint64_t Warden::StartNewWorker(const std::vector<int32_t>& devices,
   // Behind walls its first descriptor is its settings.
   const int control = 3 + (worker.walled ? 1 : 0), up_at = control + 1, down_at = control + 2;
   Program program{options_.worker_program,
-                  {"--driver", driver_},
+                  {"--driver", driver_, "--addresses", options_.walls.addresses},
                   CacheVariables(worker),
                   {worker_control.get(), worker.up.get(), worker.down.get()},
                   worker.walled || own_network_};

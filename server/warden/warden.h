@@ -35,6 +35,7 @@ struct WallOptions {
   std::string system_calls = "enforce";       // as the configuration has it
   uint64_t host_memory = uint64_t{64} << 30;  // bytes of a worker, where it has a cgroup
   int processes = 4096;                       // threads of a worker
+  std::string addresses = "random";           // of the driver's memory in a worker
   std::string cgroups;  // the folder of their control groups, or own; empty: they get none
 };
 

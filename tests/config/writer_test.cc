@@ -82,6 +82,7 @@ workers:
   system_calls: enforce
   host_memory: 64GiB
   processes: 4096
+  fixed_addresses: false
 usage:
   file: none
   size: 64MiB

@@ -2,9 +2,11 @@
 everything a second time on the host and counts its kernels on the device."""
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 import unittest
 
@@ -128,6 +130,56 @@ class MovingTest(counted_training.TrainingCase):
         return subprocess.Popen(
             [longwire.dist / "bin" / "longwire", "admin", "migrate", str(session), str(device)],
             env=longwire.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def slow(self, pid, move):
+        """Lets the process run for a moment now and then, until the move has ended."""
+        while move.poll() is None:
+            for number, rest in ((signal.SIGSTOP, 0.4), (signal.SIGCONT, 0.001)):
+                try:
+                    os.kill(pid, number)
+                except ProcessLookupError:
+                    return
+                time.sleep(rest)
+        try:
+            os.kill(pid, signal.SIGCONT)
+        except ProcessLookupError:
+            pass
+
+    def move_slowly(self, longwire, said):
+        """How long the session stood still; *said*: what status said of it."""
+        session = self.session(longwire)
+        move = self.begin(longwire, session["id"], 1 - session["seats"][0].get("device", 0))
+        new = None
+        while new is None:
+            new = next((pid for pid in longwire.processes().get("longwire-worker", [])
+                        if pid != session["worker_pid"]), None)
+        slowing = threading.Thread(target=self.slow, args=(new, move))
+        slowing.start()
+        while move.poll() is None:
+            listed = longwire.cli("status")
+            said |= set(re.findall(r"(runs on|stands still) while", listed.out))
+            if move.poll() is None:
+                self.assertIn("there is no session 5", longwire.cli("admin", "kill", "5").err)
+        slowing.join()
+        out, err = move.communicate()
+        self.assertEqual(0, move.returncode, (err, longwire.log_tail()))
+        return int(re.search(r"stood still for (\d+) ms", out)[1])
+
+    def test_a_move_that_takes_longer_than_the_grace(self):
+        """Its client waits, and other commands are answered meanwhile."""
+        longwire = self.serve(warm_workers=0, config="resume_grace: 1s\n")
+        program = self.start(longwire)
+        said = set()
+        # How much a slowed worker does in its moments is chance.
+        longest = 0
+        for _ in range(6):
+            longest = max(longest, self.move_slowly(longwire, said))
+            if longest > 2000:
+                break
+        self.assertGreater(longest, 2000)
+        self.assertEqual({"runs on", "stands still"}, said)
+        time.sleep(0.3)
+        self.expect_right(longwire, program)
 
     def test_a_worker_that_is_killed_meanwhile(self):
         """A new worker that dies changes nothing; without its old one the session ends."""

@@ -34,6 +34,7 @@ AT_START = {
     "module_cache.compiled": "/nonexistent/compiled", "walls": "shared_uid",
     "workers.first_uid": 1800000000, "workers.system_calls": "log",
     "workers.host_memory": "1GiB", "workers.processes": 100,
+    "workers.fixed_addresses": True,
     "checkpoint_dir": "/nonexistent/checkpoints",
     "usage.file": "/nonexistent/usage.jsonl", "usage.size": "1MiB",
     "pool": {"host": "x", "etcd": ["127.0.0.1:1"]}}

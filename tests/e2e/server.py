@@ -104,6 +104,7 @@ class Server:
         self.variables = {"LONGWIRE_SOFTWARE_DEVICES": software_devices, **dict(variables)}
         if software_memory:
             self.variables["LONGWIRE_SOFTGPU_MEMORY"] = software_memory
+        self.warden_options = ()  # more of them
         self.children = {}
 
     def __enter__(self):
@@ -141,7 +142,7 @@ class Server:
     def start_warden(self):
         self._start("longwire-warden", "--socket", self.warden_socket, "--driver", self.driver,
                     "--warm-workers", str(self.warm_workers),
-                    "--compile-cache", self.runtime / "cache" / "compiled")
+                    "--compile-cache", self.runtime / "cache" / "compiled", *self.warden_options)
         wait_for(lambda: self.accepts("longwire-warden", self.warden_socket), 20,
                  "the warden's socket")
 

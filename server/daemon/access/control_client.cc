@@ -12,8 +12,7 @@
 namespace longwire::daemon {
 namespace {
 
-// The daemon reads and checks files, or waits for its warden.
-constexpr std::chrono::seconds kPatience{30};
+constexpr std::chrono::seconds kPatience = kControlPatience;
 constexpr const char* kSystemControl = "/run/longwire/control";
 
 std::string_view TextOf(const wire::Message& message) {
@@ -59,13 +58,13 @@ std::vector<std::string> ControlPaths() {
   return paths;
 }
 
-bool AskControl(const std::string& path, const std::string& request, std::string* reply,
-                std::string* sentence, bool* absent) {
+bool AskControl(const std::string& path, const std::string& request, std::chrono::seconds patience,
+                std::string* reply, std::string* sentence, bool* absent) {
   wire::Descriptor socket = Connect(path, sentence, absent);
   if (!socket.valid()) return false;
   // One that refuses does not wait for it.
   Send(socket, std::string(kCallWord) + request);
-  auto head = wire::ReceiveMessage(socket.get(), kPatience);
+  auto head = wire::ReceiveMessage(socket.get(), patience);
   std::string_view said = head ? TextOf(*head) : "";
   if (said.starts_with(kReplyWord) && ReceiveReply(socket, said, reply)) return true;
   if (said.starts_with(kRefusedWord)) {

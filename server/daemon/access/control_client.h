@@ -2,6 +2,7 @@
 // root, the daemon's own user and its admin_group without a certificate.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,10 +25,13 @@ std::string ControlPath();
 // Where a daemon of this host may have its control socket: this user's own, the system's.
 std::vector<std::string> ControlPaths();
 
+// The daemon reads and checks files, or waits for its warden.
+inline constexpr std::chrono::seconds kControlPatience{30};
+
 // The encoded reply to an encoded request. False with a sentence, also for a refusal; *absent: no
 // process answers there.
-bool AskControl(const std::string& path, const std::string& request, std::string* reply,
-                std::string* sentence, bool* absent);
+bool AskControl(const std::string& path, const std::string& request, std::chrono::seconds patience,
+                std::string* reply, std::string* sentence, bool* absent);
 
 // Asks the daemon whose control socket is at `path`. False if the reload was refused or there is no
 // answer; *text has the reasons, a line each.

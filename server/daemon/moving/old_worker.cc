@@ -21,6 +21,8 @@ constexpr milliseconds kQuietPatience{10'000};
 constexpr milliseconds kOneHold{400};
 constexpr milliseconds kBetweenHolds{30};
 constexpr milliseconds kStillQuiet{100};
+// From the end of its sockets to that of a process.
+constexpr milliseconds kLastMoment{1'000};
 
 }  // namespace
 
@@ -77,7 +79,9 @@ bool OldWorker::Ask(wire::Descriptor stream, std::string* sentence) {
   stream = {};
   auto said = wire::ReceiveMessage(packets_.get(), kAnswerPatience);
   if (!told || !said || message::Unpack(said->bytes, &offer_) != wire::WireResult::kOk) {
-    *sentence = "its worker does not answer; it may be of an older version";
+    *sentence = session_->WorkerEnds(kLastMoment)
+                    ? "it ended meanwhile"
+                    : "its worker does not answer; it may be of an older version";
     return false;
   }
   answered_ = true;

@@ -37,6 +37,7 @@ class SessionTable::Mover {
     new_.reset();
     if (moved_) return;
     old_->EndMove();
+    table_.SendTerms(*table_.live_.Get());  // a client that came meanwhile got more time
     table_.Detached();
   }
   Mover(const Mover&) = delete;
@@ -45,6 +46,8 @@ class SessionTable::Mover {
   bool Run(std::optional<int32_t> device, std::string* sentence) {
     const auto begun = Clock::now();
     if (!Check(device, sentence)) return false;
+    const std::string where = device ? "device " + std::to_string(*device) : "another device";
+    old_->SetMoves("runs on while its move to " + where + " is prepared");
     Pair stream;
     *sentence = "longwired has no sockets left: " + base::Reason(errno);
     if (!MakePair(SOCK_STREAM, &stream)) return false;
@@ -55,6 +58,7 @@ class SessionTable::Mover {
       return false;
     }
     const auto held = Clock::now();
+    old_->SetMoves("stands still while it moves to " + where);
     if (!Carry(sentence) || !Switch(sentence)) return false;
     const auto end = Clock::now();
     *sentence = "session " + std::to_string(old_->id()) + " has moved to device " +

@@ -41,6 +41,7 @@ class SessionTable::Suspender {
     if (made_) table_.suspended_.Discard(name_);
     if (suspended_) return;
     old_->EndMove();
+    table_.SendTerms(*table_.live_.Get());  // a client that came meanwhile got more time
     table_.Detached();
   }
   Suspender(const Suspender&) = delete;
@@ -62,6 +63,7 @@ class SessionTable::Suspender {
     if (!MakePair(SOCK_STREAM, &stream)) return false;
     stream_ = std::move(stream.ours);
     if (!worker_->Ask(std::move(stream.theirs), sentence) || !worker_->Hold(sentence)) return false;
+    old_->SetMoves("stands still while it is written into " + name_);
     CheckpointWriter to(file_.get(), key);
     if (!WriteSession(to, sentence) || !to.Finish(sentence)) return false;
     return Commit(to, sentence);

@@ -143,7 +143,23 @@ bool ServerSession::End(const transport::Closed& closed) {
   return true;
 }
 
+void ServerSession::SetMoves(std::string moves) {
+  base::MutexLock lock(mutex_);
+  moves_ = std::move(moves);
+}
+
+std::string ServerSession::moves() const {
+  base::MutexLock lock(mutex_);
+  return moves_;
+}
+
+void ServerSession::EndMove() {
+  SetMoves("");
+  moving_ = false;
+}
+
 bool ServerSession::Pause() {
+  held_ = true;
   bool quiet = true;
   for (auto& lane : lanes_) quiet &= lane->Pause();
   return quiet;
@@ -151,6 +167,7 @@ bool ServerSession::Pause() {
 
 void ServerSession::Resume() {
   for (auto& lane : lanes_) lane->Resume();
+  held_ = false;
 }
 
 bool ServerSession::GoOnFrom(ServerSession& other) {

@@ -86,11 +86,16 @@ class ServerSession {
   void Leave();
   // For a move (moving.cc). True for the one that may move it now.
   bool BeginMove() { return !moving_.exchange(true); }
-  void EndMove() { moving_ = false; }
+  void EndMove();
   bool moving() const { return moving_; }
+  // What becomes of it meanwhile, for people; empty: nothing.
+  void SetMoves(std::string moves);
+  std::string moves() const;
   // Breaks the connections and keeps them away, so that nobody uses the rings; or lets them come.
   bool Pause();
   void Resume();
+  // Whether they are kept away now.
+  bool held() const { return held_; }
   // This one, with a new worker, goes on where the other one, which is paused, is.
   bool GoOnFrom(ServerSession& other);
   // The same, where the rings have been filled by other means.
@@ -144,11 +149,13 @@ class ServerSession {
   std::vector<std::unique_ptr<Lane>> lanes_;  // constant after Introduce
   wire::Descriptor segment_;                  // likewise; of local clients only
   std::atomic<bool> moving_{false};
+  std::atomic<bool> held_{false};
   BridgeRights bridge_rights_;
   std::shared_ptr<LaneNotes> notes_;  // likewise; of relayed ones only
 
   mutable base::Mutex mutex_{base::ranks::kServerSession};
   Proof proof_ LONGWIRE_GUARDED_BY(mutex_);
+  std::string moves_ LONGWIRE_GUARDED_BY(mutex_);
   bool ended_ LONGWIRE_GUARDED_BY(mutex_) = false;
   transport::Closed end_ LONGWIRE_GUARDED_BY(mutex_);
   std::function<void(const transport::Closed&)> on_end_ LONGWIRE_GUARDED_BY(mutex_);

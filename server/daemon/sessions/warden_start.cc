@@ -116,11 +116,13 @@ std::vector<std::string> WardenArguments(const config::Config& config) {
   if (compiled != "none") arguments.insert(arguments.end(), {"--compile-cache", compiled});
   if (!warm.empty()) arguments.insert(arguments.end(), {"--warm-workers-of", warm});
   const config::Workers& workers = config.workers();
-  arguments.insert(arguments.end(), {"--walls", config::Walls_Name(config.walls()), "--worker-uid",
-                                     std::to_string(workers.first_uid()), "--system-calls",
-                                     config::SystemCalls_Name(workers.system_calls()),
-                                     "--worker-host-memory", std::to_string(workers.host_memory()),
-                                     "--worker-processes", std::to_string(workers.processes())});
+  arguments.insert(arguments.end(),
+                   {"--walls", config::Walls_Name(config.walls()), "--worker-uid",
+                    std::to_string(workers.first_uid()), "--system-calls",
+                    config::SystemCalls_Name(workers.system_calls()), "--worker-host-memory",
+                    std::to_string(workers.host_memory()), "--worker-processes",
+                    std::to_string(workers.processes()), "--worker-addresses",
+                    workers.fixed_addresses() ? "fixed" : "random"});
   return arguments;
 }
 

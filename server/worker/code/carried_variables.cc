@@ -5,6 +5,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "server/worker/code/carried_cubin.h"
 #include "server/worker/code/image_bytes.h"
 #include "wire/fat_binary.h"
 
@@ -97,36 +98,77 @@ std::string OfPtx(std::string_view code, std::vector<std::string>* names) {
   return "";
 }
 
-bool IsPtx(std::string_view code) {
-  return !code.starts_with(
-             "\x7f"
-             "ELF") &&
-         code.find(".version") != code.npos;
+bool IsElf(std::string_view code) {
+  return code.starts_with(
+      "\x7f"
+      "ELF");
+}
+
+bool IsPtx(std::string_view code) { return !IsElf(code) && code.find(".version") != code.npos; }
+
+// The entries of a container, unpacked, of which one is loaded.
+struct Entries {
+  // Several of one kind, as for sm_90 and sm_90a: which is loaded is the driver's choice.
+  std::vector<std::string> cubins;
+  uint32_t cubins_of = 0;  // 90 for sm_90; 0: none
+  std::string ptx;
+  size_t ptx_texts = 0;
+};
+
+// A device runs cubins of its own generation, not newer than itself.
+bool Runs(uint32_t capability, uint32_t of) {
+  return of / 10 == capability / 10 && of <= capability;
+}
+
+std::string OfCubins(const std::vector<std::string>& cubins, std::vector<std::string>* names) {
+  std::string problem = NamesOfCubin(cubins.front(), names);
+  for (size_t i = 1; problem.empty() && i < cubins.size(); ++i) {
+    std::vector<std::string> others;
+    problem = NamesOfCubin(cubins[i], &others);
+    if (problem.empty() && others != *names) {
+      problem = "one of its modules has two kinds of code for the device, with other variables";
+    }
+  }
+  return problem;
+}
+
+const char* const kUnknown = "one of its modules is in a form whose variables are not known";
+
+std::string OfContainer(std::span<const char> code, std::optional<uint32_t> capability,
+                        std::vector<std::string>* names) {
+  Entries entries;
+  bool unpacked = true;
+  bool whole = wire::ForEachFatEntry(code, [&](const wire::FatEntry& entry) {
+    const bool is_cubin = entry.kind == wire::FatEntry::kCubin;
+    if (is_cubin && (!capability || !Runs(*capability, entry.architecture))) return;
+    std::string plain;
+    unpacked &= Unpack(entry, kMaxPlain, &plain) == wire::Unpacked::kDone;
+    if (is_cubin && entry.architecture >= entries.cubins_of) {
+      if (entry.architecture != entries.cubins_of) entries.cubins.clear();
+      entries.cubins.push_back(std::move(plain));
+      entries.cubins_of = entry.architecture;
+    } else if (IsPtx(plain) && ++entries.ptx_texts == 1) {
+      entries.ptx = std::move(plain);
+    }
+  });
+  if (!whole || !unpacked) return kUnknown;
+  if (!entries.cubins.empty()) return OfCubins(entries.cubins, names);
+  if (entries.ptx_texts == 1) return OfPtx(entries.ptx, names);
+  return entries.ptx_texts == 0 ? kUnknown
+                                : "one of its modules has code for several devices; which is used "
+                                  "is not known";
 }
 
 }  // namespace
 
-std::string NamesOfVariables(std::span<const std::byte> image, std::vector<std::string>* names) {
-  const std::string kNoPtx = "one of its modules is not in PTX, whose variables are not known";
+std::string NamesOfVariables(std::span<const std::byte> image, std::optional<uint32_t> capability,
+                             std::vector<std::string>* names) {
   std::span<const char> code(reinterpret_cast<const char*>(image.data()), image.size());
   auto magic = At<uint32_t>(code, 0);
-  if (!magic || *magic != wire::kFatContainerMagic) {
-    std::string_view text(code.data(), code.size());
-    return IsPtx(text) ? OfPtx(text, names) : kNoPtx;
-  }
-  std::string problem;
-  size_t texts = 0;
-  bool whole = wire::ForEachFatEntry(code, [&](const wire::FatEntry& entry) {
-    std::string plain;
-    bool unpacked = Unpack(entry, kMaxPlain, &plain) == wire::Unpacked::kDone;
-    if (!problem.empty() || !unpacked || !IsPtx(plain)) return;
-    if (++texts == 1) problem = OfPtx(plain, names);
-  });
-  if (!problem.empty()) return problem;
-  if (!whole || texts == 0) return kNoPtx;
-  return texts == 1 ? ""
-                    : "one of its modules has code for several devices; which is used is not "
-                      "known";
+  if (magic && *magic == wire::kFatContainerMagic) return OfContainer(code, capability, names);
+  std::string_view text(code.data(), code.size());
+  if (IsElf(text) && capability) return NamesOfCubin(code, names);
+  return IsPtx(text) ? OfPtx(text, names) : kUnknown;
 }
 
 }  // namespace longwire::worker

@@ -46,4 +46,10 @@ std::shared_ptr<Mirror> Mirrors::Find(uint64_t id) const {
   return found == mirrors_.end() ? nullptr : found->second;
 }
 
+std::vector<std::shared_ptr<Mirror>> Mirrors::All() const {
+  std::vector<std::shared_ptr<Mirror>> all;
+  for (const auto& [id, mirror] : mirrors_) all.push_back(mirror);
+  return all;
+}
+
 }  // namespace longwire::worker

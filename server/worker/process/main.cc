@@ -21,6 +21,7 @@
 #include "server/driver/process_options.h"
 #include "server/protocol/log_terms.h"
 #include "server/protocol/moving.h"
+#include "server/worker/process/driver_mappings.h"
 #include "server/worker/process/move_in.h"
 #include "server/worker/process/move_out.h"
 #include "server/worker/process/open_session.h"
@@ -47,12 +48,12 @@ constexpr const char* kUsage =
     "usage: longwire-worker --driver auto|software|PATH --device N[,N…] --control FD --up FD\n"
     "                       --down FD --keeper FD[,FD…]\n"
     "                       [--system-calls enforce|log|off] [--processes N]\n"
+    "                       [--addresses random|fixed]\n"
     "Started by longwire-warden.\n";
 
-// An NVIDIA driver chooses where code and the device's heap lie, and does not tell.
-const char* const kOnlySoftware =
-    "sessions move on the software device only: NVIDIA's driver does not tell where it puts code "
-    "and the device's heap, so nobody could compare";
+const char* const kRandomAddresses =
+    "NVIDIA's driver puts modules elsewhere in each process; workers.fixed_addresses: true lets "
+    "later sessions move";
 
 struct Arguments {
   std::string driver = "auto";
@@ -62,6 +63,8 @@ struct Arguments {
   int64_t down = -1;
   std::vector<int32_t> keepers;
   std::string system_calls = "enforce";
+  std::string addresses = "random";
+  bool fixed() const { return addresses == "fixed"; }
   worker::Walls walls;
 };
 
@@ -74,6 +77,7 @@ bool Prepare(std::span<char* const> words, Arguments* arguments) {
                                    {"--down", &arguments->down},
                                    {"--keeper", &arguments->keepers},
                                    {"--system-calls", &arguments->system_calls},
+                                   {"--addresses", &arguments->addresses},
                                    {"--processes", &arguments->walls.processes}};
   int pid = 0;
   std::vector<std::string> given = worker::TakeSettings(words, &pid);
@@ -147,7 +151,8 @@ wire::OpenRequest WaitForOpen(int control, std::shared_ptr<gates::GatePage>* pag
 }
 
 // The driver that the option names. Ends the process if there is none that works.
-LoadedDriver LoadChosenDriver(const std::string& choice, int control) {
+LoadedDriver LoadChosenDriver(const Arguments& arguments, int control) {
+  if (arguments.fixed()) worker::FixDriverMappings();
   LoadedDriver driver;
   std::string sentence;
   auto initialise = [](const LoadedDriver& tried, std::string* problem) {
@@ -156,13 +161,27 @@ LoadedDriver LoadChosenDriver(const std::string& choice, int control) {
     return result;
   };
   CUresult result =
-      ChooseDriver(choice, DriverPlaces::OfThisHost(), initialise, &driver, &sentence);
+      ChooseDriver(arguments.driver, DriverPlaces::OfThisHost(), initialise, &driver, &sentence);
   if (result != CUDA_SUCCESS) RefuseAll(control, result, sentence);
   if (!driver.not_nvidia.empty()) {
     worker::LogLine("NO GPU DRIVER WORKS HERE (%s): using the software device, which is slow",
                     driver.not_nvidia.c_str());
   }
   return driver;
+}
+
+// The kind of cubin that the devices run; none: PTX alone, also by a variable of the driver.
+std::optional<uint32_t> CubinsOf(const LoadedDriver& driver, const worker::Device& device) {
+  if (driver.software || getenv("CUDA_FORCE_PTX_JIT") != nullptr ||
+      getenv("CUDA_FORCE_JIT") != nullptr) {
+    return std::nullopt;
+  }
+  int major = 0, minor = 0;
+  driver.table.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+                                    device.handle);
+  driver.table.cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+                                    device.handle);
+  return static_cast<uint32_t>(major * 10 + minor);
 }
 
 // Hardware time slices belong to the process, so the first device's wish counts for all.
@@ -270,7 +289,7 @@ int main(int count, char** words) {
   if (!text.Install()) worker::LogLine("no pipe for standard output: device printf stays here");
 
   const auto control = static_cast<int>(arguments.control);
-  LoadedDriver driver = LoadChosenDriver(arguments.driver, control);
+  LoadedDriver driver = LoadChosenDriver(arguments, control);
   worker::SessionOptions options;
   options.driver = driver.table;
   std::string sentence;
@@ -283,13 +302,14 @@ int main(int count, char** words) {
     RefuseAll(control, CUDA_ERROR_UNKNOWN, "the rings that were handed over are broken");
   }
   options.control = control;
+  if (arguments.fixed()) options.cubins_of = CubinsOf(driver, options.devices.front());
   options.text = &text;
   // The driver's tear-down could wait for a kernel that never ends; the keeper takes the memory
   // back when the process is gone.
   options.on_over = [] { _exit(0); };
   // Never destroyed: the process ends by _exit.
   auto* session = new worker::WorkerSession(std::move(options));
-  if (!driver.software) session->journal().Never(kOnlySoftware);
+  if (!driver.software && !arguments.fixed()) session->journal().Never(kRandomAddresses);
   result = session->Prepare();
   if (result != CUDA_SUCCESS) {
     RefuseAll(control, result, "no pinned memory for the progress page");

@@ -31,11 +31,12 @@ class Rebuilding {
     session_.down().Mute();
     std::string problem = TakeState();
     bool placed = false;
+    Contents contents;
     std::vector<std::byte> head;
     while (problem.empty()) {
       if (!from_.ReadHead(&head)) return kBroken;
       EntryHead entry;
-      Contents contents;
+      Part part;
       SnapshotEnd end;
       if (!placed && message::Unpack(head, &entry) == wire::WireResult::kOk) {
         problem = Replay(entry);
@@ -45,7 +46,9 @@ class Rebuilding {
       placed = true;
       if (!problem.empty()) break;
       if (message::Unpack(head, &contents) == wire::WireResult::kOk) {
-        problem = Fill(contents);
+        problem = Find(contents);
+      } else if (message::Unpack(head, &part) == wire::WireResult::kOk) {
+        problem = Fill(contents, part);
       } else if (message::Unpack(head, &end) == wire::WireResult::kOk) {
         return end.frames == from_.frames() ? "" : kBroken;
       } else {
@@ -101,10 +104,13 @@ class Rebuilding {
     if (std::max({head.arguments, head.reply, head.image}) > Journal::kMaxBytes) return kBroken;
     entry.call.arguments.resize(head.arguments);
     entry.reply.resize(head.reply);
-    entry.image.resize(head.image);
+    std::vector<std::byte> image(head.image);
     if (!from_.ReadBytes(entry.call.arguments) || !from_.ReadBytes(entry.reply) ||
-        !from_.ReadBytes(entry.image) || !Rebuilds(entry.call.call)) {
+        !from_.ReadBytes(image) || !Rebuilds(entry.call.call)) {
       return kBroken;
+    }
+    if (!image.empty()) {
+      entry.image = std::make_shared<const std::vector<std::byte>>(std::move(image));
     }
     session_.journal().Expect(entry);
     session_.journal().Read(entry.call);
@@ -129,11 +135,15 @@ class Rebuilding {
     session_.SetPrimaryContext(session_.devices().front());
     CUresult result = session_.memory().Restore(state_.memory);
     if (result != CUDA_SUCCESS) return Failed("its memory does not fit there", result);
+    for (const CarriedMirror& one : state_.mirrors) {
+      result = session_.mirrors().Add(one.mirror, one.address, one.bytes);
+      if (result != CUDA_SUCCESS) return Failed("its shared memory does not fit there", result);
+    }
     result = session_.events().Restore(state_.events, state_.moment, session_.contexts);
     return result == CUDA_SUCCESS ? "" : Failed("its events cannot be made again", result);
   }
 
-  std::string Fill(const Contents& contents) {
+  std::string Find(const Contents& contents) {
     if (contents.context != 0) {
       CUdeviceptr address = 0;
       size_t bytes = 0;
@@ -144,12 +154,23 @@ class Rebuilding {
       }
       session_.SetPrimaryContext(session_.devices().front());
     }
-    std::vector<std::byte> piece(std::min<uint64_t>(kReadPiece, contents.bytes));
-    for (uint64_t at = 0; at < contents.bytes; at += kReadPiece) {
-      auto part = std::span(piece).first(std::min<uint64_t>(kReadPiece, contents.bytes - at));
-      if (!from_.ReadBytes(part)) return kBroken;
-      CUresult result =
-          session_.driver().cuMemcpyHtoD_v2(contents.address + at, part.data(), part.size());
+    shadow_ = session_.mirrors().Find(contents.shadow);
+    const bool fits = shadow_ == nullptr || shadow_->bytes == contents.bytes;
+    return contents.shadow == 0 || (shadow_ != nullptr && fits) ? "" : kBroken;
+  }
+
+  // Fresh memory is zero.
+  std::string Fill(const Contents& contents, const Part& part) {
+    if (part.offset > contents.bytes || part.bytes > contents.bytes - part.offset) return kBroken;
+    if (shadow_ != nullptr) {
+      return from_.ReadBytes({shadow_->shadow->data() + part.offset, part.bytes}) ? "" : kBroken;
+    }
+    piece_.resize(std::min<uint64_t>(kReadPiece, part.bytes));
+    for (uint64_t at = 0; at < part.bytes; at += kReadPiece) {
+      auto bytes = std::span(piece_).first(std::min<uint64_t>(kReadPiece, part.bytes - at));
+      if (!from_.ReadBytes(bytes)) return kBroken;
+      CUresult result = session_.driver().cuMemcpyHtoD_v2(contents.address + part.offset + at,
+                                                          bytes.data(), bytes.size());
       if (result != CUDA_SUCCESS) return Failed("its memory cannot be written", result);
     }
     return "";
@@ -159,6 +180,8 @@ class Rebuilding {
   const wire::OpenReply& reply_;
   SnapshotReader from_;
   CarriedState state_;
+  std::vector<std::byte> piece_;
+  std::shared_ptr<Mirror> shadow_;  // that the Parts go to; nullptr: device memory
 };
 
 }  // namespace

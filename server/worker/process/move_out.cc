@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 #include <thread>
 
 #include "base/memory_sizes.h"
@@ -18,6 +19,7 @@ using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t kPiece = size_t{8} << 20;
+constexpr size_t kZeroBlock = size_t{64} << 10;
 // What one frame's head can list (server/protocol/message.h).
 constexpr size_t kListedInFrame = message::kMaxElements;
 
@@ -25,7 +27,29 @@ constexpr size_t kListedInFrame = message::kMaxElements;
 bool NamesThePlace(int32_t attribute) {
   return attribute == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID ||
          attribute == CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID ||
-         attribute == CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID;
+         attribute == CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID ||
+         attribute == CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID;
+}
+
+bool IsZero(std::span<const std::byte> bytes) {
+  return bytes.empty() || (bytes[0] == std::byte{0} &&
+                           std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);
+}
+
+// The runs of blocks that are not zero, or all. False once `take` says so.
+template <class Take>
+bool ForEachUsed(std::span<const std::byte> read, bool all, const Take& take) {
+  size_t begin = 0, end = all ? read.size() : 0;
+  for (size_t at = 0; !all && at < read.size(); at += kZeroBlock) {
+    auto block = read.subspan(at, std::min(kZeroBlock, read.size() - at));
+    if (IsZero(block)) {
+      if (end > begin && !take(read.subspan(begin, end - begin))) return false;
+      begin = end = at + block.size();
+    } else {
+      end = at + block.size();
+    }
+  }
+  return end == begin || take(read.subspan(begin, end - begin));
 }
 
 }  // namespace
@@ -73,7 +97,7 @@ std::string MoveOut::Unmovable() {
   if (std::max(memory.chunks.size(), memory.mappings.size()) > kListedInFrame) {
     return "it has more pieces of memory than a move can list";
   }
-  std::vector<PlacedVariable> variables;
+  std::vector<Contents> variables;
   return FindVariables(session_, &variables);
 }
 
@@ -120,8 +144,12 @@ bool MoveOut::WriteState(SnapshotWriter& to, std::string* problem) {
     *problem = "its events cannot be carried (error " + std::to_string(result) + ")";
     return false;
   }
-  if (std::max(state.streams.size(), state.events.size()) > kListedInFrame) {
-    *problem = "it has more streams or events than a move can list";
+  for (const auto& mirror : session_.mirrors().All()) {
+    state.mirrors.push_back({mirror->id, mirror->address, mirror->bytes});
+  }
+  if (std::max({state.streams.size(), state.events.size(), state.mirrors.size()}) >
+      kListedInFrame) {
+    *problem = "it has more streams, events or pieces of shared memory than a move can list";
     return false;
   }
   return to.Write(state);
@@ -139,9 +167,11 @@ bool MoveOut::WriteJournal(SnapshotWriter& to) {
     head.knowledge = entry.knowledge;
     head.arguments = entry.call.arguments.size();
     head.reply = entry.reply.size();
-    head.image = entry.image.size();
+    const std::span<const std::byte> image =
+        entry.image == nullptr ? std::span<const std::byte>() : *entry.image;
+    head.image = image.size();
     if (!entry.answered || !to.Write(head) || !to.WriteBytes(entry.call.arguments) ||
-        !to.WriteBytes(entry.reply) || !to.WriteBytes(entry.image)) {
+        !to.WriteBytes(entry.reply) || !to.WriteBytes(image)) {
       return false;
     }
   }
@@ -151,28 +181,48 @@ bool MoveOut::WriteJournal(SnapshotWriter& to) {
 bool MoveOut::WriteContents(SnapshotWriter& to, std::string* problem) {
   std::vector<Contents> all;
   for (const CarriedMapping& mapping : session_.memory().Carry().mappings) {
-    if (mapping.access) all.push_back({mapping.address, mapping.bytes, 0, 0, ""});
+    if (!mapping.access) continue;
+    Contents& one = all.emplace_back();
+    one.address = mapping.address;
+    one.bytes = mapping.bytes;
   }
-  std::vector<PlacedVariable> variables;
-  *problem = FindVariables(session_, &variables);
+  for (const auto& mirror : session_.mirrors().All()) {
+    Contents& one = all.emplace_back();
+    one.shadow = mirror->id;
+    one.bytes = mirror->bytes;
+  }
+  *problem = FindVariables(session_, &all);
   if (!problem->empty()) return false;
-  for (const PlacedVariable& one : variables) {
-    all.push_back({one.address, one.bytes, one.context, one.library, one.name});
-  }
   session_.SetPrimaryContext(session_.devices().front());
   std::vector<std::byte> piece(kPiece);
   for (const Contents& contents : all) {
-    if (!to.Write(contents)) return false;
-    for (uint64_t at = 0; at < contents.bytes; at += kPiece) {
-      auto part = std::span(piece).first(std::min<uint64_t>(kPiece, contents.bytes - at));
-      CUresult result =
-          session_.driver().cuMemcpyDtoH_v2(part.data(), contents.address + at, part.size());
-      if (result != CUDA_SUCCESS) {
-        *problem = "its memory cannot be read (error " + std::to_string(result) + ")";
-        return false;
-      }
-      if (!to.WriteBytes(part)) return false;
+    if (!to.Write(contents) || !WriteBytesOf(to, contents, piece, problem)) return false;
+  }
+  return true;
+}
+
+// Most of what a program has in its memory was often never written.
+bool MoveOut::WriteBytesOf(SnapshotWriter& to, const Contents& contents, std::span<std::byte> piece,
+                           std::string* problem) {
+  const bool zeros_count = contents.context != 0;
+  const auto mirror = session_.mirrors().Find(contents.shadow);
+  for (uint64_t at = 0; at < contents.bytes; at += piece.size()) {
+    std::span<const std::byte> read =
+        piece.first(std::min<uint64_t>(piece.size(), contents.bytes - at));
+    if (mirror != nullptr) read = {mirror->shadow->data() + at, read.size()};
+    CUresult result = CUDA_SUCCESS;
+    if (mirror == nullptr) {
+      result = session_.driver().cuMemcpyDtoH_v2(piece.data(), contents.address + at, read.size());
     }
+    if (result != CUDA_SUCCESS) {
+      *problem = "its memory cannot be read (error " + std::to_string(result) + ")";
+      return false;
+    }
+    const bool written = ForEachUsed(read, zeros_count, [&](std::span<const std::byte> used) {
+      return to.Write(Part{at + static_cast<uint64_t>(used.data() - read.data()), used.size()}) &&
+             to.WriteBytes(used);
+    });
+    if (!written) return false;
   }
   return true;
 }

@@ -3,6 +3,7 @@
 // been.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,8 @@ class MoveOut {
   bool WriteState(class SnapshotWriter& to, std::string* problem);
   bool WriteJournal(class SnapshotWriter& to);
   bool WriteContents(class SnapshotWriter& to, std::string* problem);
+  bool WriteBytesOf(class SnapshotWriter& to, const struct Contents& contents,
+                    std::span<std::byte> piece, std::string* problem);
   bool Answer(int socket, int32_t code, const std::string& sentence);
 
   WorkerSession& session_;

@@ -10,6 +10,7 @@ namespace longwire::worker {
 WorkerSession::WorkerSession(SessionOptions options)
     : host_memory_([this](const std::string& sentence) { SayLimit(sentence); }),
       driver_(options.driver),
+      cubins_of_(options.cubins_of),
       current_context_(driver_),
       devices_(std::move(options.devices)),
       up_(options.up),

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -65,7 +66,10 @@ struct SessionOptions {
   std::vector<Device> devices;
   std::shared_ptr<wire::RingMemory> up;
   std::shared_ptr<wire::RingMemory> down;
-  int control = -1;           // the daemon's socket, for the images that it keeps; -1: none
+  int control = -1;  // the daemon's socket, for the images that it keeps; -1: none
+  // Of a device that runs cubins, 90 for 9.0, where sessions may move; none: it takes PTX alone, or
+  // they may not.
+  std::optional<uint32_t> cubins_of;
   TextPipes* text = nullptr;  // null: device printf is not forwarded
   // Called once, on any of the session's threads, when the session is over.
   std::function<void()> on_over;
@@ -102,6 +106,7 @@ class WorkerSession {
   void WakeLogThread();
 
   const DriverTable& driver() const { return driver_; }
+  std::optional<uint32_t> cubins_of() const { return cubins_of_; }
   std::vector<Device>& devices() { return devices_; }
   DownWriter& down() { return down_; }
   Failures& failures() { return failures_; }
@@ -161,6 +166,7 @@ class WorkerSession {
   void SayLimit(const std::string& sentence);
 
   DriverTable driver_;
+  const std::optional<uint32_t> cubins_of_;
   CurrentContext current_context_;
   std::vector<Device> devices_;
   std::shared_ptr<wire::RingMemory> up_, down_ring_;

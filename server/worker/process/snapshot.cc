@@ -61,30 +61,35 @@ CUresult PlaceOf(WorkerSession& session, uint64_t library, uint32_t context,
              : session.driver().cuModuleGetGlobal_v2(address, bytes, found->module, name.c_str());
 }
 
-std::string FindVariables(WorkerSession& session, std::vector<PlacedVariable>* variables) {
+std::string FindVariables(WorkerSession& session, std::vector<Contents>* variables) {
   for (const Journal::Entry& entry : session.journal().Entries()) {
     if (entry.call.call != CallId::lwModuleLoad || entry.result != CUDA_SUCCESS) continue;
+    if (entry.image == nullptr) return "one of its modules is not known";
     calls::lwModuleLoad load;
     wire::Reader reader(entry.call.arguments);
     if (load.Decode(reader) != wire::WireResult::kOk) return "one of its modules is not understood";
     auto library = session.libraries.Find(load.library);
     if (library == nullptr) continue;  // unloaded
     std::vector<std::string> names;
-    if (std::string problem = NamesOfVariables(entry.image, &names); !problem.empty()) {
-      return problem;
-    }
+    std::string problem = NamesOfVariables(*entry.image, session.cubins_of(), &names);
+    if (!problem.empty()) return problem;
     std::vector<std::shared_ptr<Context>> contexts = {library->context};
     if (library->library != nullptr) contexts = session.contexts.All();
     for (const auto& context : contexts) {
       for (const std::string& name : names) {
-        PlacedVariable one{load.library, context->id, name};
-        CUresult result =
-            PlaceOf(session, one.library, one.context, name, &one.address, &one.bytes);
+        Contents& one = variables->emplace_back();
+        one.library = load.library;
+        one.context = context->id;
+        one.name = name;
+        CUdeviceptr address = 0;
+        size_t bytes = 0;
+        CUresult result = PlaceOf(session, one.library, one.context, name, &address, &bytes);
         if (result != CUDA_SUCCESS) {
-          return "the variable " + name + " of one of its modules cannot be read (error " +
+          return "the variable " + name + " of one of its modules cannot be found (error " +
                  std::to_string(result) + ")";
         }
-        variables->push_back(std::move(one));
+        one.address = address;
+        one.bytes = bytes;
       }
     }
   }

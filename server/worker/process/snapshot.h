@@ -1,6 +1,6 @@
 // What a session that moves is, as the old worker writes it into a stream and the new one reads it:
 // frames of a head and bytes, in this order: State, for each entry of the journal an EntryHead, for
-// each mapping of device memory and each variable of a module a Contents, End.
+// each mapping of device memory and each variable of a module a Contents with its Parts, End.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +26,13 @@ struct CarriedStream {
   auto Fields() { return std::tie(stream, settled, last_issued); }
 };
 
+struct CarriedMirror {
+  uint64_t mirror = 0;
+  uint64_t address = 0;
+  uint64_t bytes = 0;
+  auto Fields() { return std::tie(mirror, address, bytes); }
+};
+
 struct CarriedState {
   static constexpr uint32_t kKind = 421;
   uint32_t version = moving::kVersion;
@@ -35,7 +42,10 @@ struct CarriedState {
   CarriedMemory memory;
   std::vector<CarriedStream> streams;
   std::vector<CarriedEvent> events;
-  auto Fields() { return std::tie(version, opening, next_handle, moment, memory, streams, events); }
+  std::vector<CarriedMirror> mirrors;
+  auto Fields() {
+    return std::tie(version, opening, next_handle, moment, memory, streams, events, mirrors);
+  }
 };
 
 // Followed by the arguments, the reply and the image.
@@ -57,15 +67,25 @@ struct EntryHead {
   }
 };
 
-// Followed by the bytes at the address.
+// Followed by Parts. What no Part has is zero in a mapping or a shadow; of the variables of a
+// variable the Parts have all.
 struct Contents {
   static constexpr uint32_t kKind = 423;
-  uint64_t address = 0;
+  uint64_t address = 0;  // device memory
   uint64_t bytes = 0;
-  uint32_t context = 0;  // a variable's; 0: of a mapping
+  uint32_t context = 0;  // of a variable; 0: of a mapping
   uint64_t library = 0;  // likewise
-  std::string name;
-  auto Fields() { return std::tie(address, bytes, context, library, name); }
+  std::string name;      // likewise
+  uint64_t shadow = 0;   // of this mirror, in host memory; 0: of none
+  auto Fields() { return std::tie(address, bytes, context, library, name, shadow); }
+};
+
+// Followed by its bytes, which are at this offset of the Contents.
+struct Part {
+  static constexpr uint32_t kKind = 425;
+  uint64_t offset = 0;
+  uint64_t bytes = 0;
+  auto Fields() { return std::tie(offset, bytes); }
 };
 
 struct SnapshotEnd {
@@ -104,18 +124,9 @@ class SnapshotReader {
   uint64_t frames_ = 0;
 };
 
-// A variable of a module in a context, where the session has it.
-struct PlacedVariable {
-  uint64_t library = 0;
-  uint32_t context = 0;
-  std::string name;
-  CUdeviceptr address = 0;
-  size_t bytes = 0;
-};
-
-// All variables of the session's modules, by their images. A sentence if one cannot be found, or
-// an image holds what cannot be carried.
-std::string FindVariables(WorkerSession& session, std::vector<PlacedVariable>* variables);
+// All variables of the session's modules in their contexts, by their images. A sentence if one
+// cannot be found, or an image holds what cannot be carried.
+std::string FindVariables(WorkerSession& session, std::vector<Contents>* variables);
 CUresult PlaceOf(WorkerSession& session, uint64_t library, uint32_t context,
                  const std::string& name, CUdeviceptr* address, size_t* bytes);
 

@@ -66,14 +66,15 @@ void Journal::TookImage(uint64_t position, const std::vector<std::byte>& image,
   base::MutexLock lock(mutex_);
   auto found = entries_.find(position);
   if (found == entries_.end() || !Grow(image.size())) return;
-  found->second.image = image;
+  found->second.image = std::make_shared<const std::vector<std::byte>>(image);
   found->second.knowledge = knowledge;
 }
 
 bool Journal::GiveImage(uint64_t position, std::vector<std::byte>* image, uint32_t* knowledge) {
   base::MutexLock lock(mutex_);
-  if (!expected_ || expected_->call.position != position || expected_->image.empty()) return false;
-  *image = expected_->image;
+  if (!expected_ || expected_->call.position != position || expected_->image == nullptr)
+    return false;
+  *image = *expected_->image;
   *knowledge = expected_->knowledge;
   return true;
 }

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -19,16 +20,18 @@ namespace longwire::worker {
 
 class Journal {
  public:
-  // Of all calls and answers, module images included. A session with more is unmovable.
-  static constexpr size_t kMaxBytes = size_t{64} << 20;
+  // Of all calls and answers, module images included. A session with more is unmovable. Training
+  // with PyTorch loads 66 MB.
+  static constexpr size_t kMaxBytes = size_t{256} << 20;
+  using Image = std::shared_ptr<const std::vector<std::byte>>;
 
   struct Entry {
     QueuedCall call;
     bool answered = false;
     int32_t result = 0;  // a CUresult
     std::vector<std::byte> reply;
-    std::vector<std::byte> image;  // of a module, with its padding
-    uint32_t knowledge = 0;        // what the load's answer said of the image
+    Image image;             // of a module, with its padding; nullptr: none
+    uint32_t knowledge = 0;  // what the load's answer said of the image
   };
 
   // A session that cannot move, whatever it does: nothing is kept.

@@ -52,6 +52,15 @@ static CUresult AskRules(CallContext& context, const std::string& name, rules::J
   return CUDA_SUCCESS;
 }
 
+// NVIDIA's driver places a library's variables at its first use in a context. For a session that
+// may move that is its load, so that the order is the same in the next worker. What fails here
+// fails at the first use, too.
+static void PlaceVariables(WorkerSession& session, const Library& library) {
+  if (!session.cubins_of() || library.library == nullptr) return;
+  CUmodule module = nullptr;
+  (void)session.driver().cuLibraryGetModule(&module, library.library);
+}
+
 static CUresult Unload(WorkerSession& session, Library& library) {
   for (uint64_t function : library.functions) session.functions.Take(function);
   {
@@ -136,6 +145,7 @@ CUresult Do_lwModuleLoad(CallContext& context, const calls::lwModuleLoad& call,
   }
   TellOutputs(context, options, reply);
   if (result != CUDA_SUCCESS) return result;
+  PlaceVariables(session, *library);
   std::vector<std::shared_ptr<Function>> functions;
   result = ListFunctions(driver, image, *library, &functions);
   reply->functions = functions.size();
