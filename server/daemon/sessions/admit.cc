@@ -97,9 +97,36 @@ size_t SessionTable::StreamsOf(const std::string& identity) {
 void SessionTable::GiveRules(ServerSession& session, gates::GatePage& page) {
   const ClientDescription& client = session.client();
   auto rules = rules::RulesOf(*live_.Get(), client.peer.tenant->name(), client.program);
+  auto counted = StatisticsFor(*live_.Get(), session);
+  if (counted != nullptr) {
+    page.has_statistics() = 1;
+    session.SetStatistics(std::move(counted));
+  }
   if (rules.rules.empty()) return;
   page.has_rules() = 1;
   session.SetRules(message::Pack(rules));
+}
+
+std::shared_ptr<statistics::Page> SessionTable::StatisticsFor(const config::Config& config,
+                                                              const ServerSession& session) {
+  const ClientDescription& client = session.client();
+  const std::string& tenant = client.peer.tenant->name();
+  ProgramStatistics::Session counted{session.id(), tenant, client.program, client.local(),
+                                     config.kernel_statistics() == config::sampled, {}};
+  for (const rules::Rule& rule : rules::RulesOf(config, tenant, client.program).rules) {
+    counted.rules.push_back(rule.name);
+  }
+  return statistics_.Begin(counted);
+}
+
+// Behind its rules: the places of those are counted.
+void SessionTable::SendStatistics(const config::Config& config, const ServerSession& session) {
+  auto page = StatisticsFor(config, session);
+  std::vector<int> memory;
+  if (page != nullptr) memory.push_back(page->descriptor());
+  (void)wire::SendMessage(session.ControlSocket().get(), message::Pack(statistics::Terms{}),
+                          memory);
+  if (page != nullptr) page->CloseDescriptor();
 }
 
 // Also none: those that it has may have been taken away.

@@ -259,6 +259,7 @@ void SessionTable::Abandon(uint64_t session) {
   scheduling_->Close(session);
   placements_.Forget(session);
   host_memory_.Ended(session);
+  statistics_.Ended(session);
   linked_sessions_.Ended(session);
   usage_->Forget(session);
 }
@@ -364,7 +365,10 @@ OpenedSession SessionTable::Open(std::span<const std::byte> bytes, wire::Version
   }
   // A reload while it was opened did not find it.
   const auto config = live_.Get();
-  if (config != before) SendRules(*config, *session);
+  if (config != before) {
+    SendRules(*config, *session);
+    SendStatistics(*config, *session);
+  }
   Describe(*session, &opened.reply);
   opened_.fetch_add(1);
   opening_times_.Add(Clock::now() - begun);
@@ -468,6 +472,7 @@ void SessionTable::SendTerms(const config::Config& config) {
   for (const auto& session : List()) {
     (void)wire::SendMessage(session->ControlSocket().get(), log_terms);
     SendRules(config, *session);
+    SendStatistics(config, *session);
     const auto awake = AwakeOf(config, session->client().peer.tenant->name());
     for (uint32_t lane = 0; lane < session->lanes(); ++lane) {
       session->lane(lane).SetTerms(config::ResumeGrace(config), config.compression(), awake);

@@ -49,6 +49,7 @@
 #include "server/worker/support/object_values.h"
 #include "server/worker/support/objects.h"
 #include "server/worker/support/text_pipes.h"
+#include "server/worker/tracing/kernel_statistics.h"
 #include "server/worker/tracing/launch_samples.h"
 #include "server/worker/tracing/spans.h"
 #include "server/worker/transfer/bridge_desk.h"
@@ -129,6 +130,7 @@ class WorkerSession {
   Printing& printing() { return printing_; }
   LaunchChains& chains() { return chains_; }
   Spans& spans() { return spans_; }
+  KernelStatistics& statistics() { return statistics_; }
   LoadedFunctions& loaded_functions() { return loaded_functions_; }
   SessionRules& rules() { return rules_; }
   Journal& journal() { return journal_; }
@@ -190,6 +192,7 @@ class WorkerSession {
   Gates gates_;
   Spans spans_;
   LaunchSamples samples_;
+  KernelStatistics statistics_;
   Printing printing_;
   LaunchChains chains_;
   SessionRules rules_;
