@@ -88,6 +88,11 @@ enum class Count : uint32_t {
   kLaunchWaits,      // of these: only launches, and launches came next
   kCount
 };
+inline constexpr std::array<const char*, static_cast<size_t>(Count::kCount)> kCountNames = {
+    "other_launches", "legacy_turns", "stream_launches", "graph_launches",
+    "copies_up",      "bytes_up",     "copies_down",     "bytes_down",
+    "pinned_copies",  "pinned_bytes", "waits",           "idle_waits",
+    "launch_waits"};
 inline constexpr uint64_t kLargeCopy = uint64_t{64} << 10;
 
 class Page {

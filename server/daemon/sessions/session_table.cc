@@ -89,6 +89,7 @@ SessionTable::SessionTable(const config::LiveConfig& live)
     : live_(live),
       next_id_(FirstId()),
       awake_cores_(live.Get()->scheduler().awake_cores()),
+      statistics_(config::KernelHistory(*live.Get())),
       images_(
           ImageStoreOptionsOf(*live.Get()),
           [this](uint64_t session, const std::string& tenant, const links::Token& token) {
@@ -118,6 +119,7 @@ SessionTable::~SessionTable() {
   Leave();
   if (reaper_.joinable()) reaper_.join();
   usage_->Stop();
+  statistics_.Stop();
   warden_.reset();
 }
 
@@ -129,6 +131,8 @@ bool SessionTable::Start(std::string* sentence) {
   }
   warden_->SetGrace(config::ResumeGrace(*live_.Get()));
   usage_->Start();
+  std::string unkept;
+  if (!statistics_.Start(&unkept)) Log(LogLevel::kWarning, unkept);
   TakeOver();
   auto stats = warden_->GetStats(sentence);
   std::string difference = stats ? DifferenceOf(*live_.Get(), *stats) : "";

@@ -29,6 +29,7 @@
 #include "server/daemon/sessions/warden_client.h"
 #include "server/daemon/sharing/awake_cores.h"
 #include "server/daemon/sharing/linked_sessions.h"
+#include "server/daemon/statistics/program_statistics.h"
 #include "server/daemon/usage/usage_log.h"
 #include "server/gates/host_memory_table.h"
 

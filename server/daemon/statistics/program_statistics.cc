@@ -204,6 +204,7 @@ void ProgramStatistics::Write() {
     NoteDay(Today());
     text = history_.Text();
   }
+  if (text.empty()) return;
   const std::string next = file_ + ".new";
   std::ofstream out(next, std::ios::binary | std::ios::trunc);
   out << text;
