@@ -14,7 +14,7 @@ namespace longwire::cli {
 namespace {
 
 constexpr void (*kCommands[])(CommandLine&) = {
-    AddRun,   AddDoctor, AddStatus, AddTop,   AddMemory,  AddUsage,
+    AddRun,   AddDoctor, AddStatus, AddTop,   AddAdvise,  AddMemory,  AddUsage,
     AddTrace, AddInvite, AddJoin,   AddCert,  AddConfig,  AddRules,
     AddAdmin, AddPolicy, AddPool,   AddBench, AddVersion, AddCompletion};
 

@@ -311,6 +311,7 @@ transport::InspectReply InspectAll(SessionTable& table, const transport::Inspect
   if (request.memory_events()) AddMemoryEvents(table, request, &reply);
   AddPolicies(table, request, &reply);
   if (request.programs()) AddPrograms(table, peer, &reply);
+  if (!request.rules_of().empty()) AddRules(table, peer, request.rules_of(), &reply);
   return reply;
 }
 
@@ -338,6 +339,9 @@ class InspectCall final : public UnaryCall<transport::InspectRequest, transport:
       if (request().memory_events()) AddMemoryEvents(table, request(), &reply);
       if (peer.SeesAll()) AddPolicies(table, request(), &reply);
       if (request().programs()) AddPrograms(table, peer, &reply);
+      if (!request().rules_of().empty()) {
+        AddRules(table, peer, request().rules_of(), &reply);
+      }
       const bool all = peer.tenant->admin() || table.config()->tenants_size() == 0;
       if (request().pool()) InspectPool(loop().pool(), all, peer.tenant->name(), &reply);
     }

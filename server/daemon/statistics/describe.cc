@@ -1,6 +1,9 @@
 #include "server/daemon/statistics/describe.h"
 
+#include <set>
+
 #include "base/printable.h"
+#include "server/rules/rules_of.h"
 
 namespace longwire::daemon {
 namespace {
@@ -77,6 +80,38 @@ void FillProgram(SessionTable& table, const ProgramFigures& program,
 }
 
 }  // namespace
+
+void AddRules(SessionTable& table, const Peer& peer, const std::string& program,
+              transport::InspectReply* reply) {
+  const auto config = table.config();
+  std::set<std::string> tenants;
+  for (const config::Tenant& tenant : config->tenants()) tenants.insert(tenant.name());
+  if (tenants.empty()) tenants.insert("default");
+  const std::vector<ProgramFigures> programs = table.statistics().List();
+  for (const std::string& tenant : tenants) {
+    if (!peer.SeesAll() && tenant != peer.tenant->name()) continue;
+    const rules::RuleList list = rules::RulesOf(*config, tenant, program);
+    transport::RulesInForce* in_force = reply->add_rules();
+    in_force->set_tenant(tenant);
+    const std::vector<std::byte> packed = message::Pack(rules::RuleList(list));
+    in_force->set_rules(packed.data(), packed.size());
+    std::map<std::string, RuleUse> uses;
+    for (const ProgramFigures& seen : programs) {
+      const std::string name = seen.program.substr(seen.program.rfind('/') + 1);
+      if (seen.tenant != tenant || (seen.program != program && name != program)) continue;
+      for (const auto& [rule, use] : seen.rules) {
+        uses[rule].launches += use.launches;
+        uses[rule].calls += use.calls;
+      }
+    }
+    for (const rules::Rule& rule : list.rules) {
+      transport::RuleFigures* figures = in_force->add_figures();
+      figures->set_name(rule.name);
+      figures->set_launches(uses[rule.name].launches);
+      figures->set_calls(uses[rule.name].calls);
+    }
+  }
+}
 
 void AddPrograms(SessionTable& table, const Peer& peer, transport::InspectReply* reply) {
   reply->set_kernels_counted(table.config()->kernel_statistics() == config::sampled);
