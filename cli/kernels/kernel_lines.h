@@ -1,6 +1,7 @@
 // The kernels of all programs of a server, those with the most time first, as text and as JSON.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 

@@ -10,6 +10,7 @@ struct Options {
   bool once = false;
   bool json = false;
   bool pool = false;  // of the server's pool instead of the server
+  bool kernels = false;  // likewise of the kernels of programs
 };
 
 void Describe(CLI::App& command, Options* options);

@@ -157,26 +157,32 @@ void AdviseStreams(const ProgramSeen& program, std::vector<Advice>* list) {
   list->push_back(std::move(advice));
 }
 
+// Whether it waits or is slower than the device the server cannot see; a program that is slower than
+// tiny kernels is no news.
 void AdviseWaits(const ProgramSeen& program, std::vector<Advice>* list) {
-  const uint64_t waits = program.figures.count(Count::kWaits);
-  const uint64_t idle = program.figures.count(Count::kIdleWaits);
-  const uint64_t between = program.figures.count(Count::kLaunchWaits);
+  const Figures& figures = program.figures;
+  const uint64_t late = figures.count(Count::kLateLaunches);
+  uint64_t launches = figures.rest.launches;
+  for (const auto& [key, one] : figures.kernels) launches += one.launches;
   const double share =
-      waits == 0 ? 0 : static_cast<double>(idle + between) / static_cast<double>(waits);
-  if (idle + between < kManyWaits || share < kShareOfWaits) return;
+      launches == 0 ? 0 : static_cast<double>(late) / static_cast<double>(launches);
+  const double mean =
+      launches == 0 ? 0 : TimeOfAll(figures) / static_cast<double>(launches);
+  if (late < kManyWaits || share < kShareOfWaits || mean < kTinyNanoseconds) return;
   Advice advice;
   advice.kind = "synchronizations";
   advice.subject = "program";
   advice.seen = Text(
-      "of %llu synchronizations %llu had nothing to wait for, and %llu stood between launches alone: "
-      "nothing was copied from the device before the next launch",
-      Long(waits), Long(idle), Long(between));
+      "%llu of %llu launches came when the launch before them had ended, and nothing was copied "
+      "between the two: the program waits after launches, or takes longer than the device, which "
+      "takes %s for one",
+      Long(late), Long(launches), TimeText(mean).c_str());
   advice.change =
-      "without them the next launches are on their way while the device works; a launch in the same "
-      "stream is in order anyway";
-  advice.numbers = {{"waits", static_cast<double>(waits)},
-                    {"idle", static_cast<double>(idle)},
-                    {"between_launches", static_cast<double>(between)}};
+      "without cudaDeviceSynchronize or cudaStreamSynchronize between launches of a stream, which "
+      "are in order anyway, the next one is on its way while the device works";
+  advice.numbers = {{"late_launches", static_cast<double>(late)},
+                    {"launches", static_cast<double>(launches)},
+                    {"mean_nanoseconds", mean}};
   list->push_back(std::move(advice));
 }
 

@@ -24,7 +24,7 @@ inline constexpr uint64_t kManyBytes = uint64_t{16} << 20;
 inline constexpr uint64_t kManyTurns = 32;
 inline constexpr double kShareOfTurns = 0.05;  // of the launches of contexts with several streams
 inline constexpr uint64_t kManyWaits = 100;
-inline constexpr double kShareOfWaits = 0.5;  // of all
+inline constexpr double kShareOfWaits = 0.5;  // of all launches
 
 struct ProgramSeen {
   Figures figures;

@@ -116,9 +116,10 @@ TEST(AdviceTest, OnlyAProgramWithTheFaultIsAdvised) {
   EXPECT_EQ(KindsOf(tiny), std::vector<std::string>{"launches"});
 
   ProgramSeen waits = good;
-  waits.figures.counts[static_cast<size_t>(Count::kWaits)] = 500;
+  waits.figures.kernels.begin()->second.launches = 1000;
+  waits.figures.counts[static_cast<size_t>(Count::kLateLaunches)] = 400;
   EXPECT_TRUE(KindsOf(waits).empty());
-  waits.figures.counts[static_cast<size_t>(Count::kLaunchWaits)] = 400;
+  waits.figures.counts[static_cast<size_t>(Count::kLateLaunches)] = 900;
   EXPECT_EQ(KindsOf(waits), std::vector<std::string>{"synchronizations"});
 }
 

@@ -84,6 +84,16 @@ std::optional<Drift> History::DriftOf(const Key& key, uint32_t day) const {
   return drift;
 }
 
+std::vector<std::pair<History::Key, Drift>> History::Anomalies(uint32_t day) const {
+  std::vector<std::pair<Key, Drift>> anomalies;
+  for (const auto& [key, days] : kernels_) {
+    if (days.empty() || days.back().day != day) continue;
+    auto drift = DriftOf(key, day);
+    if (drift && drift->is_anomaly()) anomalies.emplace_back(key, *drift);
+  }
+  return anomalies;
+}
+
 std::string History::Text() const {
   std::string text;
   for (const auto& [key, days] : kernels_) {

@@ -8,6 +8,8 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "server/statistics/figures.h"
 
@@ -39,6 +41,9 @@ class History {
   void Note(const Key& key, uint32_t day, double median, uint64_t launches);
   // None if nothing is known of that day, or of none before it.
   std::optional<Drift> DriftOf(const Key& key, uint32_t day) const;
+
+  // All that are anomalies on that day, in the order of their keys.
+  std::vector<std::pair<Key, Drift>> Anomalies(uint32_t day) const;
 
   std::string Text() const;
   // False with the number of the first line that cannot be understood; the others are taken.

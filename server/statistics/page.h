@@ -83,16 +83,15 @@ enum class Count : uint32_t {
   kBytesDown,
   kPinnedCopies,     // of memory that is shared with the worker, of that size
   kPinnedBytes,
-  kWaits,            // synchronizations, as the program's library says
-  kIdleWaits,        // of these: nothing had been submitted since the last one
-  kLaunchWaits,      // of these: only launches, and launches came next
+  // Launches behind a launch of their stream that had ended when they came, with no other call of
+  // the stream between them.
+  kLateLaunches,
   kCount
 };
 inline constexpr std::array<const char*, static_cast<size_t>(Count::kCount)> kCountNames = {
     "other_launches", "legacy_turns", "stream_launches", "graph_launches",
     "copies_up",      "bytes_up",     "copies_down",     "bytes_down",
-    "pinned_copies",  "pinned_bytes", "waits",           "idle_waits",
-    "launch_waits"};
+    "pinned_copies",  "pinned_bytes", "late_launches"};
 inline constexpr uint64_t kLargeCopy = uint64_t{64} << 10;
 
 class Page {

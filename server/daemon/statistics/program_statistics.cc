@@ -1,9 +1,12 @@
 #include "server/daemon/statistics/program_statistics.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <fstream>
-#include <sstream>
+#include <functional>
+#include <set>
+#include <tuple>
 #include <utility>
 
 #include "base/reason.h"
@@ -194,6 +197,34 @@ std::optional<statistics::Drift> ProgramStatistics::DriftOf(const std::string& t
                                                             const statistics::KernelKey& kernel) {
   base::MutexLock lock(mutex_);
   return history_.DriftOf({tenant, program, kernel}, Today());
+}
+
+std::vector<DriftedKernel> ProgramStatistics::Drifts() {
+  if (file_.empty()) return {};
+  std::vector<DriftedKernel> drifts;
+  {
+    base::MutexLock lock(mutex_);
+    const uint32_t today = Today();
+    NoteDay(today);
+    for (const auto& [key, drift] : history_.Anomalies(today)) {
+      const bool same = !drifts.empty() && drifts.back().kernel == key.kernel.name &&
+                        drifts.back().program == key.program && drifts.back().tenant == key.tenant;
+      if (same) {
+        drifts.back().ratio = std::max(drifts.back().ratio, drift.ratio());
+      } else {
+        drifts.push_back({key.tenant, key.program, key.kernel.name, drift.ratio()});
+      }
+    }
+  }
+  auto change = [](const DriftedKernel& one) { return std::max(one.ratio, 1 / one.ratio); };
+  std::ranges::stable_sort(drifts, std::greater{}, change);
+  // The same name of several modules is one series.
+  std::set<std::tuple<std::string, std::string, std::string>> told;
+  std::erase_if(drifts, [&](const DriftedKernel& one) {
+    return told.size() >= kMostDrifts ||
+           !told.emplace(one.tenant, one.program, one.kernel).second;
+  });
+  return drifts;
 }
 
 // Replaces the file at once: who reads it, or a host that goes down, finds the old or the new one.

@@ -19,6 +19,8 @@
 
 namespace longwire::daemon {
 
+inline constexpr base::LockRank kProgramStatistics{298, "daemon::ProgramStatistics::mutex_"};
+
 // How often a rule of the operator was used.
 struct RuleUse {
   uint64_t launches = 0;
@@ -36,11 +38,20 @@ struct ProgramFigures {
   std::map<std::string, RuleUse> rules;  // by name; of the running sessions' lists all
 };
 
+// A kernel whose time has changed over days.
+struct DriftedKernel {
+  std::string tenant;
+  std::string program;
+  std::string kernel;
+  double ratio = 1;  // of today's median to earlier ones
+};
+
 class ProgramStatistics {
  public:
   static constexpr size_t kPrograms = 256;     // who has not run for the longest time goes
   static constexpr size_t kMostKernels = 256;  // of one program
   static constexpr size_t kMostRules = 512;    // of one program
+  static constexpr size_t kMostDrifts = 64;    // that are told, those that changed most
 
   // `file`: where the medians of each day are kept; empty: nowhere.
   explicit ProgramStatistics(std::string file);
@@ -66,6 +77,9 @@ class ProgramStatistics {
   std::vector<ProgramFigures> List();
   std::optional<statistics::Drift> DriftOf(const std::string& tenant, const std::string& program,
                                            const statistics::KernelKey& kernel);
+
+  // Of the kernels that ran today, the anomalies; of a kernel with several blocks the largest.
+  std::vector<DriftedKernel> Drifts();
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -96,7 +110,7 @@ class ProgramStatistics {
   const std::string file_;
   std::thread thread_;
 
-  base::Mutex mutex_{base::ranks::kProgramStatistics};
+  base::Mutex mutex_{kProgramStatistics};
   base::CondVar changed_;
   std::map<uint64_t, Running> sessions_ LONGWIRE_GUARDED_BY(mutex_);
   std::map<ProgramKey, Program> programs_ LONGWIRE_GUARDED_BY(mutex_);

@@ -26,6 +26,7 @@ bool LaunchRun::Begin(const Stream& stream, uint64_t last_position, size_t most)
   uses_.functions.FollowRules();
   counts_ = uses_.statistics.Follow();
   times_next_ = false;
+  late_ = counts_ && KernelStatistics::IsLate(stream);
   return most_ != 0 && !off && !stream.capturing && stream.context->failed == 0;
 }
 
@@ -83,7 +84,7 @@ size_t LaunchRun::Give(CUresult* result) {
     *result = LaunchAlone(launches_[given++]);
   }
   if (given < count_) gates.NotIssued(device, calls - static_cast<int64_t>(given));
-  if (counts_) uses_.statistics.Count(*stream_, std::span(kernels_).first(given));
+  if (counts_) uses_.statistics.Count(*stream_, late_, std::span(kernels_).first(given));
   return given;
 }
 

@@ -61,6 +61,7 @@ class LaunchRun {
   size_t used_bytes_ = 0;  // of the parameters
   bool counts_ = false;    // kernels are counted
   bool times_next_ = false;
+  bool late_ = false;
   std::array<CountedKernel*, kMaxLaunches> kernels_{};  // of the launches, if they are counted
   std::array<PlainLaunch, kMaxLaunches> launches_{};
   alignas(16) std::array<std::byte, kParameterBytes> parameters_{};

@@ -55,7 +55,8 @@ void KernelStatistics::Switch() {
   kernels_ = page_ != nullptr && page_->kernels_on() != 0;
 }
 
-void KernelStatistics::CountStream(const Stream& stream, size_t launches) {
+void KernelStatistics::CountStream(const Stream& stream, bool late, size_t launches) {
+  if (late) Count(statistics::Count::kLateLaunches);
   if (last_stream_ == 0) last_stream_ = stream.id;
   several_streams_ |= stream.id != last_stream_;
   if (several_streams_) Count(statistics::Count::kStreamLaunches, launches);
@@ -69,9 +70,10 @@ void KernelStatistics::CountStream(const Stream& stream, size_t launches) {
   last_kind_ = stream.kind;
 }
 
-void KernelStatistics::Count(const Stream& stream, std::span<CountedKernel* const> kernels) {
+void KernelStatistics::Count(const Stream& stream, bool late,
+                             std::span<CountedKernel* const> kernels) {
   for (CountedKernel* kernel : kernels) Add(kernel->slot->launches, 1);
-  if (!kernels.empty()) CountStream(stream, kernels.size());
+  if (!kernels.empty()) CountStream(stream, late, kernels.size());
 }
 
 void KernelStatistics::CountCopy(bool up, bool pinned, uint64_t bytes) {
@@ -151,7 +153,8 @@ KernelStatistics::Launch::Launch(KernelStatistics& statistics, Stream& stream, F
                                  const calls::lwLaunch& call, CUfunction handle, uint64_t position)
     : statistics_(statistics),
       stream_(stream),
-      blocks_(uint64_t{call.grid_x} * call.grid_y * call.grid_z) {
+      blocks_(uint64_t{call.grid_x} * call.grid_y * call.grid_z),
+      late_(IsLate(stream)) {
   kernel_ = statistics.Find(function, call, handle, *stream.context);
   if (kernel_ == nullptr || !kernel_->due()) return;
   if (statistics.read_position_ == position) read_ = statistics.read_;
@@ -164,7 +167,7 @@ void KernelStatistics::Launch::Ends(bool launched) {
   if (launched && begin_.clock != nullptr) end = spans.Mark(stream_);
   if (begin_.clock != nullptr && end.clock == nullptr) spans.Unmark(stream_, begin_);
   if (!launched) return;
-  statistics_.CountStream(stream_, 1);
+  statistics_.CountStream(stream_, late_, 1);
   if (kernel_ == nullptr) return statistics_.Count(statistics::Count::kOtherLaunches);
   KernelSlot* slot = kernel_->slot;
   Add(slot->launches, 1);

@@ -22,6 +22,8 @@
 
 namespace longwire::worker {
 
+inline constexpr base::LockRank kKernelStatistics{2617, "worker::KernelStatistics::mutex_"};
+
 // A kernel with one block and shared memory.
 struct CountedKernel {
   statistics::KernelSlot* slot = nullptr;
@@ -61,8 +63,12 @@ class KernelStatistics {
     CountedKernel* kernel = function.counted;
     return kernel != nullptr && kernel->Fits(call) ? kernel : nullptr;
   }
-  // These were launched in the stream.
-  void Count(const Stream& stream, std::span<CountedKernel* const> kernels);
+  // These were launched in the stream, which was late for them.
+  void Count(const Stream& stream, bool late, std::span<CountedKernel* const> kernels);
+  // Whether the stream's last launch has ended, with no other call of it behind that.
+  static bool IsLate(const Stream& stream) {
+    return stream.in_a_row != 0 && stream.unfinished.load(std::memory_order_relaxed) == 0;
+  }
   // The launch at this position was read from the log just now, and will be timed.
   void ReadNow(uint64_t position) {
     read_position_ = position;
@@ -80,6 +86,7 @@ class KernelStatistics {
     KernelStatistics& statistics_;
     Stream& stream_;
     const uint64_t blocks_;
+    const bool late_;
     CountedKernel* kernel_ = nullptr;
     Spans::Place begin_;
     uint64_t read_ = 0;  // 0: not known
@@ -105,7 +112,7 @@ class KernelStatistics {
                       const Context& context);
   void Describe(const Function& function, const calls::lwLaunch& call, CUfunction handle,
                 const Context& context, statistics::KernelSlot* slot) const;
-  void CountStream(const Stream& stream, size_t launches);
+  void CountStream(const Stream& stream, bool late, size_t launches);
   void SetNextTimed(CountedKernel* kernel);
 
   const Uses uses_;
@@ -123,7 +130,7 @@ class KernelStatistics {
   StreamKind last_kind_ = StreamKind::kBlocking;
   bool several_streams_ = false;
 
-  base::Mutex mutex_{base::ranks::kKernelStatistics};
+  base::Mutex mutex_{kKernelStatistics};
   std::shared_ptr<statistics::Page> next_ LONGWIRE_GUARDED_BY(mutex_);
 };
 
