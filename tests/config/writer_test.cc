@@ -89,6 +89,8 @@ metrics_per_session: false
 watch_group: longwire-web
 checkpoint_dir: none
 checkpoint_grace: 24h
+kernel_statistics: none
+kernel_history: none
 )";
 
 TEST(WriterTest, EffectiveValuesWithTheirUnits) {

@@ -35,6 +35,7 @@ AT_START = {
     "workers.first_uid": 1800000000, "workers.system_calls": "log",
     "workers.host_memory": "1GiB", "workers.processes": 100,
     "checkpoint_dir": "/nonexistent/checkpoints",
+    "kernel_history": "/nonexistent/kernels.tsv",
     "usage.file": "/nonexistent/usage.jsonl", "usage.size": "1MiB",
     "pool": {"host": "x", "etcd": ["127.0.0.1:1"]}}
 
