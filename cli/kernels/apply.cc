@@ -132,7 +132,8 @@ bool FindPlace(const std::string& file, const std::string& text, size_t lines, P
     place->line = key_line + 1;
     if (list.children.empty()) {
       place->line = key_line;
-      place->removed = place->needs_key = 1;
+      place->removed = 1;
+      place->needs_key = true;
       return true;
     }
     const config::Place& first = list.children[0].place;

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "server/statistics/advice.h"
 #include "server/statistics/history.h"
 #include "server/statistics/page.h"
@@ -101,12 +105,12 @@ std::vector<std::string> KindsOf(const ProgramSeen& program) {
 TEST(AdviceTest, OnlyAProgramWithTheFaultIsAdvised) {
   ProgramSeen good;
   good.seconds = 10;
-  good.figures.kernels[{"m", "k", {256, 1, 1}, 0}] = FiguresOf(ShapeOf(256, 32, 0, 8), 100, 1e6);
+  good.figures.kernels[{"m", "k", {256, 1, 1}, 0}] = FiguresOf(ShapeOf(256, 32, 0, 8), 100, 1'000'000);
   EXPECT_TRUE(KindsOf(good).empty());
 
   ProgramSeen low = good;
   low.figures.kernels[{"m", "s", {64, 1, 1}, 0}] =
-      FiguresOf(ShapeOf(64, 32, 32 << 10, 6), 100, 1e6);
+      FiguresOf(ShapeOf(64, 32, 32 << 10, 6), 100, 1'000'000);
   EXPECT_EQ(KindsOf(low), std::vector<std::string>{"occupancy"});
   EXPECT_EQ(Advise(low)[0].rule.shared_memory, 100u);
   EXPECT_EQ(Advise(low)[0].rule.kernel, "s");
@@ -126,7 +130,7 @@ TEST(AdviceTest, OnlyAProgramWithTheFaultIsAdvised) {
 TEST(AdviceTest, RegistersBecomeARuleOnlyWhereTheDriverCompiles) {
   ProgramSeen program;
   KernelShape shape = ShapeOf(256, 80, 0, 3);
-  program.figures.kernels[{"m", "k", {256, 1, 1}, 0}] = FiguresOf(shape, 100, 1e6);
+  program.figures.kernels[{"m", "k", {256, 1, 1}, 0}] = FiguresOf(shape, 100, 1'000'000);
   ASSERT_EQ(Advise(program).size(), 1u);
   EXPECT_TRUE(Advise(program)[0].rule.empty());
   program.figures.kernels.begin()->second.shape.is_ptx = 1;
@@ -141,6 +145,8 @@ TEST(HistoryTest, ADriftIsOneOfDays) {
   EXPECT_FALSE(history.DriftOf(key, 103)->is_anomaly());  // one day is none
   history.Note(key, 101, 1e6, 50);
   history.Note(key, 102, 1.1e6, 50);
+  EXPECT_TRUE(history.DriftOf(key, 103)->is_anomaly());
+  history.Note(key, 103, 1.1e6, 20);  // of a daemon that began anew: the larger sample stays
   EXPECT_TRUE(history.DriftOf(key, 103)->is_anomaly());
   history.Note(key, 103, 1.1e6, 60);
   EXPECT_FALSE(history.DriftOf(key, 103)->is_anomaly());

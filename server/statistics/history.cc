@@ -58,7 +58,9 @@ void History::Note(const Key& key, uint32_t day, double median, uint64_t launche
   plain.kernel.name = Plain(plain.kernel.name);
   if (!kernels_.contains(plain)) MakeRoom();
   std::deque<Day>& days = kernels_[plain];
-  std::erase_if(days, [day](const Day& one) { return one.day == day; });
+  auto same = std::ranges::find(days, day, &Day::day);
+  if (same != days.end() && same->launches > launches) return;
+  if (same != days.end()) days.erase(same);
   auto place = std::ranges::find_if(days, [day](const Day& one) { return one.day > day; });
   days.insert(place, {day, median, launches});
   if (days.size() > kDays) days.pop_front();

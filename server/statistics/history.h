@@ -37,7 +37,7 @@ class History {
     auto operator<=>(const Key&) const = default;
   };
 
-  // `day`: since 1970. Replaces what was noted of that day.
+  // `day`: since 1970. Replaces what was noted of that day, if that was of fewer launches.
   void Note(const Key& key, uint32_t day, double median, uint64_t launches);
   // None if nothing is known of that day, or of none before it.
   std::optional<Drift> DriftOf(const Key& key, uint32_t day) const;

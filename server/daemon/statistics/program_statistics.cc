@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <set>
+#include <sstream>
 #include <tuple>
 #include <utility>
 
@@ -41,10 +43,11 @@ ProgramStatistics::ProgramStatistics(std::string file) : file_(std::move(file)) 
 
 bool ProgramStatistics::Start(std::string* sentence) {
   if (file_.empty()) return true;
-  std::ifstream in(file_, std::ios::binary);
-  std::string text(kLargestFile, '\0');
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<size_t>(std::max<std::streamsize>(in.gcount(), 0)));
+  std::error_code error;
+  const bool small = std::filesystem::file_size(file_, error) <= kLargestFile && !error;
+  std::ostringstream all;
+  if (small) all << std::ifstream(file_, std::ios::binary).rdbuf();
+  const std::string text = all.str();
   {
     base::MutexLock lock(mutex_);
     size_t line = 0;

@@ -203,8 +203,8 @@ struct Function {
   CUfunction launched = nullptr;       // the handle of the last launch
   std::string module;                  // the SHA-256 of its image in digits; empty: not known
   bool of_ptx = false;                 // its image is text, which the driver compiles
-  // How it was counted last (tracing/kernel_statistics.h); null: not yet.
-  CountedKernel* counted = nullptr;
+  // Each block that it was counted with (tracing/kernel_statistics.h).
+  std::vector<CountedKernel*> counted;
   // What rules say about it (code/function_rules.h), by the rules of that version.
   std::shared_ptr<const FunctionRules> rules;
   uint32_t rules_version = 0;

@@ -14,6 +14,8 @@ using statistics::KernelSlot;
 // a launch, and so does the row that is cut.
 constexpr uint64_t kFirstTimed = 8;
 constexpr uint64_t kEvery = 1024;
+constexpr size_t kMostKernels = 8192;  // that are told apart
+constexpr size_t kMostBlocks = 32;     // of one function
 
 template <size_t kSize>
 void CopyText(const std::string& text, char (&into)[kSize]) {
@@ -45,7 +47,7 @@ void KernelStatistics::Take(std::shared_ptr<statistics::Page> page) {
 
 void KernelStatistics::Switch() {
   for (const std::shared_ptr<Function>& function : uses_.functions.All()) {
-    function->counted = nullptr;
+    function->counted.clear();
   }
   kernels_by_key_.clear();
   slots_ = 0;
@@ -72,7 +74,15 @@ void KernelStatistics::CountStream(const Stream& stream, bool late, size_t launc
 
 void KernelStatistics::Count(const Stream& stream, bool late,
                              std::span<CountedKernel* const> kernels) {
-  for (CountedKernel* kernel : kernels) Add(kernel->slot->launches, 1);
+  uint64_t others = 0;
+  for (CountedKernel* kernel : kernels) {
+    if (kernel->slot == nullptr) {
+      ++others;
+    } else {
+      Add(kernel->slot->launches, 1);
+    }
+  }
+  if (others != 0) Count(statistics::Count::kOtherLaunches, others);
   if (!kernels.empty()) CountStream(stream, late, kernels.size());
 }
 
@@ -129,7 +139,7 @@ void KernelStatistics::Describe(const Function& function, const calls::lwLaunch&
   slot->ready.store(1, std::memory_order_release);
 }
 
-// Null if all slots are taken.
+// Null where there are far too many.
 CountedKernel* KernelStatistics::Find(Function& function, const calls::lwLaunch& call,
                                       CUfunction handle, const Context& context) {
   if (CountedKernel* kernel = Counted(function, call)) return kernel;
@@ -137,16 +147,20 @@ CountedKernel* KernelStatistics::Find(Function& function, const calls::lwLaunch&
           call.shared_bytes};
   auto found = kernels_by_key_.find(key);
   if (found == kernels_by_key_.end()) {
-    if (slots_ == statistics::kKernels) return nullptr;
+    if (kernels_by_key_.size() == kMostKernels) return nullptr;
     auto kernel = std::make_unique<CountedKernel>();
-    kernel->slot = &page_->kernel(slots_++);
     std::ranges::copy(key.block, kernel->block);
     kernel->shared_bytes = call.shared_bytes;
-    Describe(function, call, handle, context, kernel->slot);
+    if (slots_ < statistics::kKernels) {
+      kernel->slot = &page_->kernel(slots_++);
+      Describe(function, call, handle, context, kernel->slot);
+    }
     found = kernels_by_key_.emplace(std::move(key), std::move(kernel)).first;
   }
-  function.counted = found->second.get();
-  return function.counted;
+  // Of many blocks the first are found again.
+  if (function.counted.size() == kMostBlocks) function.counted.pop_back();
+  function.counted.push_back(found->second.get());
+  return function.counted.back();
 }
 
 KernelStatistics::Launch::Launch(KernelStatistics& statistics, Stream& stream, Function& function,
@@ -168,8 +182,8 @@ void KernelStatistics::Launch::Ends(bool launched) {
   if (begin_.clock != nullptr && end.clock == nullptr) spans.Unmark(stream_, begin_);
   if (!launched) return;
   statistics_.CountStream(stream_, late_, 1);
-  if (kernel_ == nullptr) return statistics_.Count(statistics::Count::kOtherLaunches);
-  KernelSlot* slot = kernel_->slot;
+  KernelSlot* slot = kernel_ == nullptr ? nullptr : kernel_->slot;
+  if (slot == nullptr) return statistics_.Count(statistics::Count::kOtherLaunches);
   Add(slot->launches, 1);
   if (kernel_->due()) statistics_.SetNextTimed(kernel_);
   if (end.clock == nullptr) return;

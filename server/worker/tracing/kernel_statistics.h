@@ -26,12 +26,14 @@ inline constexpr base::LockRank kKernelStatistics{2617, "worker::KernelStatistic
 
 // A kernel with one block and shared memory.
 struct CountedKernel {
-  statistics::KernelSlot* slot = nullptr;
+  statistics::KernelSlot* slot = nullptr;  // null: it is summed up with others, and never timed
   uint32_t block[3] = {};
   uint32_t shared_bytes = 0;
   uint64_t next_timed = 0;  // the number of its next launch that is timed
 
-  bool due() const { return slot->launches.load(std::memory_order_relaxed) >= next_timed; }
+  bool due() const {
+    return slot != nullptr && slot->launches.load(std::memory_order_relaxed) >= next_timed;
+  }
   bool Fits(const calls::lwLaunch& call) const {
     return block[0] == call.block_x && block[1] == call.block_y && block[2] == call.block_z &&
            shared_bytes == call.shared_bytes;
@@ -58,10 +60,12 @@ class KernelStatistics {
   }
   bool on() const { return kernels_; }
 
-  // The function's kernel with the launch's block, if it was counted last; else null.
+  // The function's kernel with the launch's block, if it was counted before; else null.
   static CountedKernel* Counted(const Function& function, const calls::lwLaunch& call) {
-    CountedKernel* kernel = function.counted;
-    return kernel != nullptr && kernel->Fits(call) ? kernel : nullptr;
+    for (CountedKernel* kernel : function.counted) {
+      if (kernel->Fits(call)) return kernel;
+    }
+    return nullptr;
   }
   // These were launched in the stream, which was late for them.
   void Count(const Stream& stream, bool late, std::span<CountedKernel* const> kernels);
