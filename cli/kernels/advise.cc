@@ -72,8 +72,7 @@ std::string AdviceJson(const Advice& advice) {
   return object.AddValue("rule", rule.Text()).Text();
 }
 
-std::string ProgramJson(const transport::ProgramFigures& program,
-                        const std::vector<Advice>& list) {
+std::string ProgramJson(const transport::ProgramFigures& program, const std::vector<Advice>& list) {
   std::string all;
   for (const Advice& advice : list) all += (all.empty() ? "" : ",") + AdviceJson(advice);
   JsonObject object;

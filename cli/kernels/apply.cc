@@ -38,8 +38,8 @@ std::string Joined(const std::vector<std::string>& lines) {
 // Whether a rule of the file says that already.
 bool IsThere(const config::Config& config, const std::string& program, const AdvisedRule& rule) {
   return std::ranges::any_of(config.rules(), [&](const config::Rule& one) {
-    const bool same = one.program() == program && one.module() == rule.module &&
-                      one.kernel() == rule.kernel;
+    const bool same =
+        one.program() == program && one.module() == rule.module && one.kernel() == rule.kernel;
     if (rule.shared_memory != 0) return same && one.launch().has_shared_memory();
     return same && one.jit().has_registers();
   });
@@ -108,8 +108,8 @@ std::string DiffOf(const std::string& file, const std::vector<std::string>& befo
 }
 
 struct Place {
-  size_t line = 0;      // new lines go before this one, from 0
-  size_t removed = 0;   // lines that they replace
+  size_t line = 0;     // new lines go before this one, from 0
+  size_t removed = 0;  // lines that they replace
   size_t indent = 2;
   bool needs_key = true;  // there is no rules: yet
 };
@@ -145,8 +145,9 @@ bool FindPlace(const std::string& file, const std::string& text, size_t lines, P
       place->indent = static_cast<size_t>(first.column) - 3;
       return true;
     }
-    *problem = file + ": write the list rules: with a line for each rule that begins with '- '; "
-                      "as it stands nothing can be put before its first rule";
+    *problem = file +
+               ": write the list rules: with a line for each rule that begins with '- '; "
+               "as it stands nothing can be put before its first rule";
     return false;
   }
   return true;
@@ -204,8 +205,7 @@ Edit AddRulesTo(const std::string& file, const std::string& text,
   return edit;
 }
 
-bool Apply(const std::string& file, const std::vector<ProgramAdvice>& programs,
-           std::string* said) {
+bool Apply(const std::string& file, const std::vector<ProgramAdvice>& programs, std::string* said) {
   std::string text;
   if (!ReadText(file, &text)) {
     *said = file + " cannot be read: " + base::Reason(errno);

@@ -28,7 +28,6 @@ Edit AddRulesTo(const std::string& file, const std::string& text,
 
 // Puts the rules of the advice into the file, and says what was changed. False with a sentence:
 // nothing applies, or the file would not be right; it is then as it was.
-bool Apply(const std::string& file, const std::vector<ProgramAdvice>& programs,
-           std::string* said);
+bool Apply(const std::string& file, const std::vector<ProgramAdvice>& programs, std::string* said);
 
 }  // namespace longwire::cli

@@ -78,9 +78,9 @@ std::string RowJson(const Row& row) {
   object.Add("launches", kernel.launches()).Add("timed", kernel.timed());
   object.AddValue("gpu_nanoseconds",
                   kernel.timed() == 0 ? "null" : std::to_string(static_cast<uint64_t>(row.time)));
-  object.AddValue("median_nanoseconds",
-                  kernel.timed() == 0 ? "null"
-                                      : std::to_string(static_cast<uint64_t>(kernel.median())));
+  object.AddValue(
+      "median_nanoseconds",
+      kernel.timed() == 0 ? "null" : std::to_string(static_cast<uint64_t>(kernel.median())));
   object.AddValue("mean_queueing_nanoseconds", NumberOrNull(kernel.queueing(), kernel.queued()));
   object.AddValue("mean_launch_to_start_nanoseconds",
                   NumberOrNull(kernel.beginning(), kernel.begun()));

@@ -160,8 +160,7 @@ std::vector<Used> RunningOf(const transport::RulesInForce& in_force,
                             const RulesQuestion& question) {
   rules::RuleList list;
   std::vector<Used> running;
-  if (message::Unpack(std::as_bytes(std::span(in_force.rules())), &list) !=
-      wire::WireResult::kOk) {
+  if (message::Unpack(std::as_bytes(std::span(in_force.rules())), &list) != wire::WireResult::kOk) {
     return running;
   }
   for (const rules::Rule& rule : list.rules) {

@@ -17,8 +17,7 @@ struct RulesQuestion {
 
 // The rules in force at a server, as it has answered, with how often they were used.
 std::string ExplainRunning(const transport::InspectReply& reply, const RulesQuestion& question);
-std::string ExplainRunningJson(const transport::InspectReply& reply,
-                               const RulesQuestion& question);
+std::string ExplainRunningJson(const transport::InspectReply& reply, const RulesQuestion& question);
 
 bool HasTenant(const config::Config& config, const std::string& tenant);
 // A paragraph for each tenant.

@@ -84,15 +84,16 @@ int ExplainRunning(const ExplainWish& wish) {
     std::fprintf(stderr, "longwire rules explain: %s\n", Printable(sentence).c_str());
     return 1;
   }
-  const std::string text = wish.json ? ExplainRunningJson(reply, wish.question)
-                                     : ExplainRunning(reply, wish.question);
+  const std::string text =
+      wish.json ? ExplainRunningJson(reply, wish.question) : ExplainRunning(reply, wish.question);
   std::fputs(text.c_str(), stdout);
   return 0;
 }
 
 int Explain(const ExplainWish& wish) {
   if (wish.running && !wish.file.empty()) {
-    RefuseValue("--running asks a server and --file reads a file; see longwire rules explain --help");
+    RefuseValue(
+        "--running asks a server and --file reads a file; see longwire rules explain --help");
   }
   if (wish.running) return ExplainRunning(wish);
   config::Config config;
@@ -115,8 +116,8 @@ void AddRules(CommandLine& line) {
   auto file = std::make_shared<std::string>();
   auto json = std::make_shared<bool>();
   auto wish = std::make_shared<ExplainWish>();
-  CLI::App& rules = line.Add(nullptr, "rules",
-                             "check and explain the rules of longwired's configuration");
+  CLI::App& rules =
+      line.Add(nullptr, "rules", "check and explain the rules of longwired's configuration");
   CLI::App& check = line.Add(&rules, "check", "every mistake in the file, with line and column",
                              [=] { return CheckRules(*file, *json); });
   check.add_option("FILE", *file, "the file");

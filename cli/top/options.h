@@ -9,7 +9,7 @@ struct Options {
   double interval = 1;  // seconds
   bool once = false;
   bool json = false;
-  bool pool = false;  // of the server's pool instead of the server
+  bool pool = false;     // of the server's pool instead of the server
   bool kernels = false;  // likewise of the kernels of programs
 };
 

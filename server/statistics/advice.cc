@@ -35,10 +35,11 @@ std::string ChangeOfOccupancy(Limit limit, const KernelShape& shape, AdvisedRule
       const uint32_t registers = RegistersForOneMore(shape);
       if (registers == 0) return "fewer threads of a block need fewer registers at once";
       if (shape.is_ptx != 0) rule->registers = registers;
-      return Text("with %u registers of a thread (__launch_bounds__, -maxrregcount%s) one block "
-                  "more runs at once; more of what a thread needs then lies in memory, so compare "
-                  "the times",
-                  registers, shape.is_ptx != 0 ? ", or the rule 'jit: {registers: N}'" : "");
+      return Text(
+          "with %u registers of a thread (__launch_bounds__, -maxrregcount%s) one block "
+          "more runs at once; more of what a thread needs then lies in memory, so compare "
+          "the times",
+          registers, shape.is_ptx != 0 ? ", or the rule 'jit: {registers: N}'" : "");
     }
     case Limit::kBlocks:
       return "larger blocks: a multiprocessor cannot hold more of them, but more threads";
@@ -64,7 +65,8 @@ void AdviseOccupancy(const KernelKey& key, const KernelFigures& one, double all,
   advice.kind = "occupancy";
   advice.subject = key.name;
   advice.seen = Text(
-      "%.0f%% of a multiprocessor's threads can run at once: %u blocks of %ux%ux%u threads, limited "
+      "%.0f%% of a multiprocessor's threads can run at once: %u blocks of %ux%ux%u threads, "
+      "limited "
       "by %s (%u registers of a thread, %u bytes of shared memory of a block); its launches have "
       "%.0f blocks, %.0f run at once; it takes %.0f%% of the program's time on the device",
       100 * occupancy->share, shape.active_blocks, shape.block[0], shape.block[1], shape.block[2],
@@ -97,11 +99,11 @@ void AdviseLaunches(const ProgramSeen& program, std::vector<Advice>* list) {
   Advice advice;
   advice.kind = "launches";
   advice.subject = "program";
-  advice.seen = Text(
-      "%llu launches of %llu kernels that take %s on average, and %llu of graphs", Long(tiny),
-      Long(kernels), TimeText(mean).c_str(), Long(graphs));
+  advice.seen = Text("%llu launches of %llu kernels that take %s on average, and %llu of graphs",
+                     Long(tiny), Long(kernels), TimeText(mean).c_str(), Long(graphs));
   advice.change =
-      "capture sequences that repeat as a graph (cudaStreamBeginCapture), or do more in one kernel: "
+      "capture sequences that repeat as a graph (cudaStreamBeginCapture), or do more in one "
+      "kernel: "
       "a graph is one call of the program and one of the driver for all its kernels";
   advice.numbers = {{"launches", static_cast<double>(tiny)},
                     {"mean_nanoseconds", mean},
@@ -121,7 +123,8 @@ void AdviseCopies(const ProgramSeen& program, std::vector<Advice>* list) {
   advice.kind = "copies";
   advice.subject = "program";
   advice.seen = Text(
-      "%llu copies of at least 64 KiB from or to memory that is not pinned, %.1f MiB up and %.1f MiB "
+      "%llu copies of at least 64 KiB from or to memory that is not pinned, %.1f MiB up and %.1f "
+      "MiB "
       "down, %.1f MiB/s; pinned ones: %llu",
       Long(copies), static_cast<double>(up) / 0x1p20, static_cast<double>(down) / 0x1p20,
       rate / 0x1p20, Long(figures.count(Count::kPinnedCopies)));
@@ -139,17 +142,20 @@ void AdviseCopies(const ProgramSeen& program, std::vector<Advice>* list) {
 void AdviseStreams(const ProgramSeen& program, std::vector<Advice>* list) {
   const uint64_t turns = program.figures.count(Count::kLegacyTurns);
   const uint64_t launches = program.figures.count(Count::kStreamLaunches);
-  const double share = launches == 0 ? 0 : static_cast<double>(turns) / static_cast<double>(launches);
+  const double share =
+      launches == 0 ? 0 : static_cast<double>(turns) / static_cast<double>(launches);
   if (turns < kManyTurns || share < kShareOfTurns) return;
   Advice advice;
   advice.kind = "streams";
   advice.subject = "program";
   advice.seen = Text(
-      "%llu times in %llu launches the program went from the default stream to another one or back: "
+      "%llu times in %llu launches the program went from the default stream to another one or "
+      "back: "
       "each of these waits for all that runs in the other",
       Long(turns), Long(launches));
   advice.change =
-      "streams with cudaStreamNonBlocking, or nvcc --default-stream per-thread: then they run beside "
+      "streams with cudaStreamNonBlocking, or nvcc --default-stream per-thread: then they run "
+      "beside "
       "each other, and the program orders with events what has to be in order";
   advice.numbers = {{"turns", static_cast<double>(turns)},
                     {"launches", static_cast<double>(launches)},
@@ -157,8 +163,8 @@ void AdviseStreams(const ProgramSeen& program, std::vector<Advice>* list) {
   list->push_back(std::move(advice));
 }
 
-// Whether it waits or is slower than the device the server cannot see; a program that is slower than
-// tiny kernels is no news.
+// Whether it waits or is slower than the device the server cannot see; a program that is slower
+// than tiny kernels is no news.
 void AdviseWaits(const ProgramSeen& program, std::vector<Advice>* list) {
   const Figures& figures = program.figures;
   const uint64_t late = figures.count(Count::kLateLaunches);
@@ -166,8 +172,7 @@ void AdviseWaits(const ProgramSeen& program, std::vector<Advice>* list) {
   for (const auto& [key, one] : figures.kernels) launches += one.launches;
   const double share =
       launches == 0 ? 0 : static_cast<double>(late) / static_cast<double>(launches);
-  const double mean =
-      launches == 0 ? 0 : TimeOfAll(figures) / static_cast<double>(launches);
+  const double mean = launches == 0 ? 0 : TimeOfAll(figures) / static_cast<double>(launches);
   if (late < kManyWaits || share < kShareOfWaits || mean < kTinyNanoseconds) return;
   Advice advice;
   advice.kind = "synchronizations";

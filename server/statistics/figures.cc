@@ -11,7 +11,7 @@ namespace {
 constexpr uint32_t kWarp = 32;  // threads
 // The register file is given to warps in pieces, on all devices since Volta.
 constexpr uint32_t kRegisterPiece = 256;
-constexpr uint32_t kMostRegisters = 255;
+constexpr uint32_t kRegisterLimit = 255;
 constexpr uint32_t kLeastRegisters = 16;
 constexpr uint32_t kSharedOfSystem = 1024;  // bytes of each block, since Ampere
 // Beyond what any worker counts; sums stay far from their end.
@@ -35,7 +35,7 @@ uint32_t ThreadsOf(const KernelShape& shape) {
 
 uint32_t WarpsOf(const KernelShape& shape) { return (ThreadsOf(shape) + kWarp - 1) / kWarp; }
 
-// Blocks that the registers allow, with so many of a thread.
+// Blocks that the registers allow, with this number of a thread.
 uint32_t BlocksByRegisters(const KernelShape& shape, uint32_t registers) {
   const uint32_t of_warp =
       (registers * kWarp + kRegisterPiece - 1) / kRegisterPiece * kRegisterPiece;
@@ -46,7 +46,8 @@ uint32_t BlocksByRegisters(const KernelShape& shape, uint32_t registers) {
 void ReadSlot(KernelSlot& slot, Figures* figures) {
   KernelFigures one;
   one.shape = slot.shape;
-  KernelKey key{TextOf(slot.module), TextOf(slot.name),
+  KernelKey key{TextOf(slot.module),
+                TextOf(slot.name),
                 {one.shape.block[0], one.shape.block[1], one.shape.block[2]},
                 one.shape.dynamic_shared};
   one.launches = Bounded(slot.launches);
@@ -171,7 +172,7 @@ const char* Name(Limit limit) {
 }
 
 uint32_t RegistersForOneMore(const KernelShape& shape) {
-  uint32_t registers = std::min(shape.registers, kMostRegisters);
+  uint32_t registers = std::min(shape.registers, kRegisterLimit);
   while (registers > kLeastRegisters &&
          BlocksByRegisters(shape, registers) <= shape.active_blocks) {
     --registers;

@@ -105,7 +105,8 @@ std::vector<std::string> KindsOf(const ProgramSeen& program) {
 TEST(AdviceTest, OnlyAProgramWithTheFaultIsAdvised) {
   ProgramSeen good;
   good.seconds = 10;
-  good.figures.kernels[{"m", "k", {256, 1, 1}, 0}] = FiguresOf(ShapeOf(256, 32, 0, 8), 100, 1'000'000);
+  good.figures.kernels[{"m", "k", {256, 1, 1}, 0}] =
+      FiguresOf(ShapeOf(256, 32, 0, 8), 100, 1'000'000);
   EXPECT_TRUE(KindsOf(good).empty());
 
   ProgramSeen low = good;

@@ -46,9 +46,8 @@ bool Drift::is_anomaly() const {
 
 void History::MakeRoom() {
   if (kernels_.size() < kKernels) return;
-  auto oldest = std::ranges::min_element(kernels_, {}, [](const auto& one) {
-    return one.second.empty() ? 0 : one.second.back().day;
-  });
+  auto oldest = std::ranges::min_element(
+      kernels_, {}, [](const auto& one) { return one.second.empty() ? 0 : one.second.back().day; });
   kernels_.erase(oldest);
 }
 
@@ -100,8 +99,8 @@ std::string History::Text() const {
   std::string text;
   for (const auto& [key, days] : kernels_) {
     const KernelKey& kernel = key.kernel;
-    std::string of_kernel = "\t" + key.tenant + "\t" + key.program + "\t" + kernel.module + "\t" +
-                            kernel.name;
+    std::string of_kernel =
+        "\t" + key.tenant + "\t" + key.program + "\t" + kernel.module + "\t" + kernel.name;
     for (uint32_t size : kernel.block) of_kernel += "\t" + std::to_string(size);
     of_kernel += "\t" + std::to_string(kernel.dynamic_shared) + "\t";
     for (const Day& day : days) {

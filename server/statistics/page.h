@@ -61,8 +61,8 @@ struct alignas(64) KernelSlot {
   char module[kModuleBytes] = {};
   char name[kNameBytes] = {};
   alignas(64) std::atomic<uint64_t> launches{0};
-  std::atomic<uint64_t> blocks{0};  // of the launches that were timed
-  std::atomic<uint64_t> timed{0};   // launches whose time on the device is known
+  std::atomic<uint64_t> blocks{0};       // of the launches that were timed
+  std::atomic<uint64_t> timed{0};        // launches whose time on the device is known
   std::atomic<uint64_t> nanoseconds{0};  // of these
   std::atomic<uint64_t> queued{0};       // launches whose way to the driver is known
   std::atomic<uint64_t> queueing{0};     // nanoseconds of these, from the log to the driver
@@ -73,15 +73,15 @@ struct alignas(64) KernelSlot {
 
 // What the session did beside its kernels.
 enum class Count : uint32_t {
-  kOtherLaunches,    // of kernels that have no slot
-  kLegacyTurns,      // launches in the legacy stream behind launches of another, or the reverse
-  kStreamLaunches,   // launches in contexts that have used more than one stream
+  kOtherLaunches,   // of kernels that have no slot
+  kLegacyTurns,     // launches in the legacy stream behind launches of another, or the reverse
+  kStreamLaunches,  // launches in contexts that have used more than one stream
   kGraphLaunches,
-  kCopiesUp,         // of ordinary memory of the program, of at least kLargeCopy
+  kCopiesUp,  // of ordinary memory of the program, of at least kLargeCopy
   kBytesUp,
   kCopiesDown,
   kBytesDown,
-  kPinnedCopies,     // of memory that is shared with the worker, of that size
+  kPinnedCopies,  // of memory that is shared with the worker, of that size
   kPinnedBytes,
   // Launches behind a launch of their stream that had ended when they came, with no other call of
   // the stream between them.

@@ -141,7 +141,7 @@ class ServerSession {
   const ClientDescription client_;
   StartedWorker worker_;
   std::shared_ptr<gates::GatePage> gates_;
-  std::vector<std::byte> rules_;  // empty: none
+  std::vector<std::byte> rules_;                  // empty: none
   std::shared_ptr<statistics::Page> statistics_;  // null: none
   const Clock::time_point opened_;
   std::vector<std::unique_ptr<Lane>> lanes_;  // constant after Introduce

@@ -467,23 +467,6 @@ void SessionTable::End(const std::shared_ptr<ServerSession>& session,
       text + (closed.sentence.empty() ? "" : ": " + closed.sentence));
 }
 
-void SessionTable::SendTerms(const config::Config& config) {
-  for (const config::Tenant& tenant : config.tenants()) {
-    host_memory_.SetLimit(tenant.name(), HostMemoryOf(tenant));
-  }
-  const auto log_terms = message::Pack(LogTermsOf(config));
-  warden_->SetGrace(config::ResumeGrace(config));
-  for (const auto& session : List()) {
-    (void)wire::SendMessage(session->ControlSocket().get(), log_terms);
-    SendRules(config, *session);
-    SendStatistics(config, *session);
-    const auto awake = AwakeOf(config, session->client().peer.tenant->name());
-    for (uint32_t lane = 0; lane < session->lanes(); ++lane) {
-      session->lane(lane).SetTerms(config::ResumeGrace(config), config.compression(), awake);
-    }
-  }
-}
-
 void SessionTable::EndAll(const transport::Closed& closed) {
   for (const auto& session : List()) End(session, closed);
 }

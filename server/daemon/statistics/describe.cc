@@ -24,8 +24,7 @@ void FillFigures(const KernelFigures& figures, transport::KernelFigures* out) {
   out->set_beginning(figures.beginning);
 }
 
-void FillKernel(const KernelKey& key, const KernelFigures& figures,
-                transport::KernelFigures* out) {
+void FillKernel(const KernelKey& key, const KernelFigures& figures, transport::KernelFigures* out) {
   const KernelShape& shape = figures.shape;
   // A worker wrote them.
   out->set_module(base::Printable(key.module));

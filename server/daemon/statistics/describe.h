@@ -9,7 +9,8 @@
 
 namespace longwire::daemon {
 
-// The rules in force for a program of each tenant that the caller sees, and how often they were used.
+// The rules in force for a program of each tenant that the caller sees, and how often they were
+// used.
 void AddRules(SessionTable& table, const Peer& peer, const std::string& program,
               transport::InspectReply* reply);
 void AddPrograms(SessionTable& table, const Peer& peer, transport::InspectReply* reply);

@@ -22,7 +22,7 @@ using transport::Log;
 using transport::LogLevel;
 
 constexpr std::chrono::seconds kBetweenWrites{60};
-constexpr size_t kMostPages = 4;                       // of one session, which reloads add to
+constexpr size_t kPageLimit = 4;  // of one session, which reloads add to
 constexpr size_t kLargestFile = size_t{128} << 20;
 
 uint32_t Today() {
@@ -52,8 +52,8 @@ bool ProgramStatistics::Start(std::string* sentence) {
     base::MutexLock lock(mutex_);
     size_t line = 0;
     if (!history_.Parse(text, &line)) {
-      Log(LogLevel::kWarning, file_ + ": line " + std::to_string(line) +
-                                  " is no kernel's day; it is left out");
+      Log(LogLevel::kWarning,
+          file_ + ": line " + std::to_string(line) + " is no kernel's day; it is left out");
     }
   }
   if (base::StartThread(&thread_, [this] { Loop(); })) return true;
@@ -85,7 +85,7 @@ void ProgramStatistics::Loop() {
   }
 }
 
-std::shared_ptr<statistics::Page> ProgramStatistics::Begin(const Session& session) {
+std::shared_ptr<statistics::Page> ProgramStatistics::Begin(const CountedSession& session) {
   base::MutexLock lock(mutex_);
   auto running = sessions_.find(session.id);
   if (!session.kernels && session.rules.empty()) return nullptr;
@@ -97,7 +97,7 @@ std::shared_ptr<statistics::Page> ProgramStatistics::Begin(const Session& sessio
   }
   auto& pages = running->second.pages;
   // Its worker counts in the newest one. What it still had under way for an old one is long done.
-  if (pages.size() == kMostPages) {
+  if (pages.size() == kPageLimit) {
     Fold(pages.front());
     pages.erase(pages.begin());
   }
@@ -111,11 +111,11 @@ void ProgramStatistics::AddPage(const Counted& counted, ProgramFigures* program)
   program->local = counted.session.local;
   if (counted.session.kernels) {
     program->figures.Add(statistics::Read(*counted.page));
-    program->figures.Limit(kMostKernels);
+    program->figures.Limit(kKernelLimit);
   }
   for (uint32_t i = 0; i < counted.session.rules.size() && i < statistics::kPageRules; ++i) {
     const std::string& name = counted.session.rules[i];
-    if (program->rules.size() >= kMostRules && !program->rules.contains(name)) continue;
+    if (program->rules.size() >= kRuleLimit && !program->rules.contains(name)) continue;
     RuleUse& use = program->rules[name];
     use.launches += counted.page->rule_launches(i).load(std::memory_order_relaxed);
     use.calls += counted.page->rule_calls(i).load(std::memory_order_relaxed);
@@ -124,9 +124,8 @@ void ProgramStatistics::AddPage(const Counted& counted, ProgramFigures* program)
 
 void ProgramStatistics::MakeRoom() {
   if (programs_.size() < kPrograms) return;
-  auto oldest = std::ranges::min_element(programs_, {}, [](const auto& one) {
-    return one.second.last;
-  });
+  auto oldest =
+      std::ranges::min_element(programs_, {}, [](const auto& one) { return one.second.last; });
   programs_.erase(oldest);
 }
 
@@ -143,7 +142,7 @@ void ProgramStatistics::Ended(uint64_t session) {
   auto running = sessions_.find(session);
   if (running == sessions_.end()) return;
   for (const Counted& counted : running->second.pages) Fold(counted);
-  const Session& last = running->second.pages.back().session;
+  const CountedSession& last = running->second.pages.back().session;
   Program& program = programs_[{last.tenant, last.program}];
   ++program.ended.ended;
   program.ended.seconds +=
@@ -156,7 +155,7 @@ std::map<ProgramStatistics::ProgramKey, ProgramFigures> ProgramStatistics::Sums(
   for (const auto& [key, program] : programs_) sums[key] = program.ended;
   const Clock::time_point now = Clock::now();
   for (const auto& [id, running] : sessions_) {
-    const Session& session = running.pages.back().session;
+    const CountedSession& session = running.pages.back().session;
     ProgramFigures& sum = sums[{session.tenant, session.program}];
     ++sum.sessions;
     sum.seconds += std::chrono::duration<double>(now - running.since).count();
@@ -224,8 +223,7 @@ std::vector<DriftedKernel> ProgramStatistics::Drifts() {
   // The same name of several modules is one series.
   std::set<std::tuple<std::string, std::string, std::string>> told;
   std::erase_if(drifts, [&](const DriftedKernel& one) {
-    return told.size() >= kMostDrifts ||
-           !told.emplace(one.tenant, one.program, one.kernel).second;
+    return told.size() >= kDriftLimit || !told.emplace(one.tenant, one.program, one.kernel).second;
   });
   return drifts;
 }
@@ -247,9 +245,9 @@ void ProgramStatistics::Write() {
   const int error = errno;
   base::MutexLock lock(mutex_);
   if (!written && !std::exchange(complained_, true)) {
-    Log(LogLevel::kWarning,
-        file_ + " cannot be written, so times of kernels are not kept over days: " +
-            base::Reason(error) + "; see kernel_history: of the configuration");
+    Log(LogLevel::kWarning, file_ +
+                                " cannot be written, so times of kernels are not kept over days: " +
+                                base::Reason(error) + "; see kernel_history: of the configuration");
   }
   if (written) complained_ = false;
 }

@@ -49,9 +49,9 @@ struct DriftedKernel {
 class ProgramStatistics {
  public:
   static constexpr size_t kPrograms = 256;     // who has not run for the longest time goes
-  static constexpr size_t kMostKernels = 256;  // of one program
-  static constexpr size_t kMostRules = 512;    // of one program
-  static constexpr size_t kMostDrifts = 64;    // that are told, those that changed most
+  static constexpr size_t kKernelLimit = 256;  // of one program
+  static constexpr size_t kRuleLimit = 512;    // of one program
+  static constexpr size_t kDriftLimit = 64;    // that are shown, those that changed most
 
   // `file`: where the medians of each day are kept; empty: nowhere.
   explicit ProgramStatistics(std::string file);
@@ -61,7 +61,7 @@ class ProgramStatistics {
   // Writes it for the last time.
   void Stop();
 
-  struct Session {
+  struct CountedSession {
     uint64_t id = 0;
     std::string tenant;
     std::string program;
@@ -71,7 +71,7 @@ class ProgramStatistics {
   };
   // A page that the session's worker is to count in from now on; null if nothing is to be counted,
   // or there is no memory.
-  std::shared_ptr<statistics::Page> Begin(const Session& session);
+  std::shared_ptr<statistics::Page> Begin(const CountedSession& session);
   void Ended(uint64_t session);
 
   std::vector<ProgramFigures> List();
@@ -85,14 +85,14 @@ class ProgramStatistics {
   using Clock = std::chrono::steady_clock;
   using ProgramKey = std::pair<std::string, std::string>;  // tenant, program
   struct Counted {
-    Session session;
+    CountedSession session;
     std::shared_ptr<statistics::Page> page;
   };
   struct Program {
     ProgramFigures ended;  // of pages that are counted in no more
     Clock::time_point last;
-    uint32_t day = 0;                    // of `before`
-    statistics::Figures before;          // up to the beginning of the day
+    uint32_t day = 0;            // of `before`
+    statistics::Figures before;  // up to the beginning of the day
   };
   struct Running {
     Clock::time_point since;

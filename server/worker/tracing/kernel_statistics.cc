@@ -10,12 +10,12 @@ namespace {
 using statistics::Add;
 using statistics::KernelSlot;
 
-// All of a kernel's first launches are timed, then one in so many: two events cost about as much as
-// a launch, and so does the row that is cut.
+// All of a kernel's first launches are timed, then one in about a thousand: two events cost about
+// as much as a launch, and so does the row that is cut.
 constexpr uint64_t kFirstTimed = 8;
 constexpr uint64_t kEvery = 1024;
-constexpr size_t kMostKernels = 8192;  // that are told apart
-constexpr size_t kMostBlocks = 32;     // of one function
+constexpr size_t kKernelLimit = 8192;  // that are told apart
+constexpr size_t kBlockLimit = 32;     // of one function
 
 template <size_t kSize>
 void CopyText(const std::string& text, char (&into)[kSize]) {
@@ -24,8 +24,7 @@ void CopyText(const std::string& text, char (&into)[kSize]) {
   into[bytes] = 0;
 }
 
-uint32_t AttributeOf(const DriverTable& driver, CUfunction_attribute attribute,
-                     CUfunction handle) {
+uint32_t AttributeOf(const DriverTable& driver, CUfunction_attribute attribute, CUfunction handle) {
   int value = 0;
   const bool known = driver.cuFuncGetAttribute(&value, attribute, handle) == CUDA_SUCCESS;
   return known && value > 0 ? static_cast<uint32_t>(value) : 0;
@@ -63,8 +62,7 @@ void KernelStatistics::CountStream(const Stream& stream, bool late, size_t launc
   several_streams_ |= stream.id != last_stream_;
   if (several_streams_) Count(statistics::Count::kStreamLaunches, launches);
   const bool legacy = stream.kind == StreamKind::kLegacy;
-  const bool turns = stream.id != last_stream_ &&
-                     legacy != (last_kind_ == StreamKind::kLegacy) &&
+  const bool turns = stream.id != last_stream_ && legacy != (last_kind_ == StreamKind::kLegacy) &&
                      stream.kind != StreamKind::kNonBlocking &&
                      last_kind_ != StreamKind::kNonBlocking;
   if (turns) Count(statistics::Count::kLegacyTurns);
@@ -108,8 +106,7 @@ void KernelStatistics::SetNextTimed(CountedKernel* kernel) {
 }
 
 void KernelStatistics::Describe(const Function& function, const calls::lwLaunch& call,
-                                CUfunction handle, const Context& context,
-                                KernelSlot* slot) const {
+                                CUfunction handle, const Context& context, KernelSlot* slot) const {
   const DriverTable& driver = uses_.driver;
   statistics::KernelShape& shape = slot->shape;
   const uint32_t block[3] = {call.block_x, call.block_y, call.block_z};
@@ -143,11 +140,13 @@ void KernelStatistics::Describe(const Function& function, const calls::lwLaunch&
 CountedKernel* KernelStatistics::Find(Function& function, const calls::lwLaunch& call,
                                       CUfunction handle, const Context& context) {
   if (CountedKernel* kernel = Counted(function, call)) return kernel;
-  Key key{function.module, function.name, {call.block_x, call.block_y, call.block_z},
+  Key key{function.module,
+          function.name,
+          {call.block_x, call.block_y, call.block_z},
           call.shared_bytes};
   auto found = kernels_by_key_.find(key);
   if (found == kernels_by_key_.end()) {
-    if (kernels_by_key_.size() == kMostKernels) return nullptr;
+    if (kernels_by_key_.size() == kKernelLimit) return nullptr;
     auto kernel = std::make_unique<CountedKernel>();
     std::ranges::copy(key.block, kernel->block);
     kernel->shared_bytes = call.shared_bytes;
@@ -158,7 +157,7 @@ CountedKernel* KernelStatistics::Find(Function& function, const calls::lwLaunch&
     found = kernels_by_key_.emplace(std::move(key), std::move(kernel)).first;
   }
   // Of many blocks the first are found again.
-  if (function.counted.size() == kMostBlocks) function.counted.pop_back();
+  if (function.counted.size() == kBlockLimit) function.counted.pop_back();
   function.counted.push_back(found->second.get());
   return function.counted.back();
 }
