@@ -71,7 +71,7 @@ struct ExplainWish {
 };
 
 // By the rules that a server has in force.
-int ExplainRunning(const ExplainWish& wish) {
+int AskServer(const ExplainWish& wish) {
   ServerOptions options;
   FindServer(&options);
   transport::PrepareProcess();
@@ -95,7 +95,7 @@ int Explain(const ExplainWish& wish) {
     RefuseValue(
         "--running asks a server and --file reads a file; see longwire rules explain --help");
   }
-  if (wish.running) return ExplainRunning(wish);
+  if (wish.running) return AskServer(wish);
   config::Config config;
   if (!ReadRules(FileOr(wish.file), &config)) return 1;
   if (!wish.question.tenant.empty() && !HasTenant(config, wish.question.tenant)) {

@@ -154,6 +154,7 @@ TEST(DefaultFileTest, WithEveryKeySaidItGivesTheDefaultsAndTheExamples) {
     message->clear_metrics_tls();
     message->clear_checkpoint_dir();
     message->clear_checkpoint_key();
+    message->clear_kernel_history();
     message->mutable_software_device()->clear_memory();
     message->mutable_module_cache()->clear_directory();
     message->mutable_module_cache()->clear_compiled();
