@@ -53,7 +53,7 @@ void PrintProgram(const transport::ProgramFigures& program, const std::vector<Ad
 
 std::string NumberText(double number) {
   char text[40];
-  std::snprintf(text, sizeof(text), "%.6g", number);
+  std::snprintf(text, sizeof(text), "%.12g", number);
   return text;
 }
 

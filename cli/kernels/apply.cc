@@ -79,11 +79,13 @@ std::vector<std::string> NewLines(const config::Config& config,
     for (const statistics::Advice& advice : program.advice) {
       const AdvisedRule& rule = advice.rule;
       if (rule.empty() || rule.module.size() != kModuleDigits) continue;
-      if (IsThere(config, program.program, rule)) continue;
-      const std::string same = program.program + "\n" + rule.module + "\n" + rule.kernel;
+      // Whatever its folder: the module's digest says which one is meant.
+      const std::string name = LastPart(program.program);
+      if (IsThere(config, name, rule)) continue;
+      const std::string same = name + "\n" + rule.module + "\n" + rule.kernel;
       if (std::ranges::find(seen, same) != seen.end()) continue;
       seen.push_back(same);
-      for (std::string& line : RuleLines(FreeName(config, &number), program.program, rule)) {
+      for (std::string& line : RuleLines(FreeName(config, &number), name, rule)) {
         lines.push_back(std::move(line));
       }
       ++*rules;
