@@ -19,8 +19,6 @@
 
 namespace longwire::daemon {
 
-inline constexpr base::LockRank kProgramStatistics{298, "daemon::ProgramStatistics::mutex_"};
-
 // How often a rule of the operator was used.
 struct RuleUse {
   uint64_t launches = 0;
@@ -110,7 +108,7 @@ class ProgramStatistics {
   const std::string file_;
   std::thread thread_;
 
-  base::Mutex mutex_{kProgramStatistics};
+  base::Mutex mutex_{base::ranks::kProgramStatistics};
   base::CondVar changed_;
   std::map<uint64_t, Running> sessions_ LONGWIRE_GUARDED_BY(mutex_);
   std::map<ProgramKey, Program> programs_ LONGWIRE_GUARDED_BY(mutex_);

@@ -22,8 +22,6 @@
 
 namespace longwire::worker {
 
-inline constexpr base::LockRank kKernelStatistics{2617, "worker::KernelStatistics::mutex_"};
-
 // A kernel with one block and shared memory.
 struct CountedKernel {
   statistics::KernelSlot* slot = nullptr;  // null: it is summed up with others, and never timed
@@ -134,7 +132,7 @@ class KernelStatistics {
   StreamKind last_kind_ = StreamKind::kBlocking;
   bool several_streams_ = false;
 
-  base::Mutex mutex_{kKernelStatistics};
+  base::Mutex mutex_{base::ranks::kKernelStatistics};
   std::shared_ptr<statistics::Page> next_ LONGWIRE_GUARDED_BY(mutex_);
 };
 
