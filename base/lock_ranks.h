@@ -43,6 +43,7 @@ inline constexpr LockRank kEtcdMirror{294, "etcd::Mirror::mutex_"};
 inline constexpr LockRank kIdentityFigures{295, "daemon::IdentityFigures::mutex_"};
 inline constexpr LockRank kEtcdLease{296, "etcd::Lease::mutex_"};
 inline constexpr LockRank kUsageLog{297, "daemon::UsageLog::mutex_"};
+inline constexpr LockRank kProgramStatistics{298, "daemon::ProgramStatistics::mutex_"};
 inline constexpr LockRank kNotifier{300, "daemon::Notifier::mutex_"};
 
 // What link and longwired share.
@@ -187,6 +188,7 @@ inline constexpr LockRank kTimelines{2600, "worker::Timelines::mutex_"};
 inline constexpr LockRank kSpans{2605, "worker::Spans::mutex_"};
 inline constexpr LockRank kPrinting{2610, "worker::Printing::mutex_"};
 inline constexpr LockRank kSessionRules{2615, "worker::SessionRules::mutex_"};
+inline constexpr LockRank kKernelStatistics{2617, "worker::KernelStatistics::mutex_"};
 inline constexpr LockRank kGivenResources{2620, "worker::GivenResources::mutex_"};
 inline constexpr LockRank kForeignHandles{2630, "worker::ForeignHandles::mutex_"};
 inline constexpr LockRank kObjectValues{2635, "worker::ObjectValues::mutex_"};

@@ -1,7 +1,8 @@
 // What a launch costs the worker's log thread beside the driver's own part: 3,000 launches that
 // stand in the log, with a driver that does nothing, and with one that keeps the processor busy for
 // some microseconds and leaves nothing of the worker's code and data in the nearest caches, as
-// NVIDIA's does; one by one, and as chains of 16 (docs/decisions/0035).
+// NVIDIA's does; one by one, and as chains of 16 (docs/decisions/0035); and with
+// kernel_statistics: sampled, each round right behind one without.
 #include <array>
 #include <atomic>
 #include <string>
@@ -112,9 +113,12 @@ double Nanoseconds(Clock::duration of_all) {
   return std::chrono::duration<double, std::nano>(of_all).count() / kLaunches;
 }
 
-void Measure(TestSession& session, const std::string& name) {
+struct Times {
   std::vector<double> worker, driver;
-  for (int round = 0; round < kRounds; ++round) {
+};
+
+void MeasureRounds(TestSession& session, int rounds, Times* times) {
+  for (int round = 0; round < rounds; ++round) {
     held = true;
     drivers = {};
     done = false;
@@ -124,11 +128,50 @@ void Measure(TestSession& session, const std::string& name) {
     held = false;
     // Asleep: with two cores they are the log thread's and the completion thread's.
     while (!done.load()) done.wait(false);
-    driver.push_back(Nanoseconds(drivers));
-    worker.push_back(Nanoseconds(Clock::now() - begun) - driver.back());
+    times->driver.push_back(Nanoseconds(drivers));
+    times->worker.push_back(Nanoseconds(Clock::now() - begun) - times->driver.back());
   }
-  bench::Print((name + "_driver").c_str(), bench::Median(driver), "ns");
-  bench::Print((name + "_worker").c_str(), bench::Median(worker), "ns");
+}
+
+void Print(Times times, const std::string& name) {
+  bench::Print((name + "_driver").c_str(), bench::Median(times.driver), "ns");
+  bench::Print((name + "_worker").c_str(), bench::Median(times.worker), "ns");
+}
+
+void Measure(TestSession& session, const std::string& name) {
+  Times times;
+  MeasureRounds(session, kRounds, &times);
+  Print(std::move(times), name);
+}
+
+// In turn: what else the machine does meets both.
+void MeasureCounted(TestSession& session, const std::string& name) {
+  auto page = statistics::Page::Create();
+  page->kernels_on() = 1;
+  Times plain, counted;
+  for (int round = 0; round < kRounds; ++round) {
+    session.session->statistics().Take(nullptr);
+    MeasureRounds(session, 1, &plain);
+    session.session->statistics().Take(page);
+    MeasureRounds(session, 1, &counted);
+  }
+  Print(std::move(plain), name + "_not_counted");
+  Print(std::move(counted), name + "_counted");
+}
+
+void FillAnswers(DriverTable& table) {
+  table.cuOccupancyMaxActiveBlocksPerMultiprocessor = [](int* blocks, CUfunction, int, size_t) {
+    *blocks = 8;
+    return CUDA_SUCCESS;
+  };
+  table.cuFuncGetAttribute = [](int* value, CUfunction_attribute, CUfunction) {
+    *value = 0;
+    return CUDA_SUCCESS;
+  };
+  table.cuDeviceGetAttribute = [](int* value, CUdevice_attribute, CUdevice) {
+    *value = 1;
+    return CUDA_SUCCESS;
+  };
 }
 
 void Run(const char* how) {
@@ -137,12 +180,14 @@ void Run(const char* how) {
   table.cuLaunchKernel = &Launch;
   table.cuStreamWriteValue64_v2 = &WriteValue;
   FillGraphs(table);
+  FillAnswers(table);
   TestSession session(table, OneDevice());
   session.CreateStream(kStream);
   busy = false;
   Measure(session, std::string("launch_of_nothing") + how);
   busy = true;
   Measure(session, std::string("launch_after_much") + how);
+  MeasureCounted(session, std::string("launch_after_much") + how);
 }
 
 }  // namespace

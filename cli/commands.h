@@ -6,6 +6,7 @@
 namespace longwire::cli {
 
 void AddAdmin(CommandLine& line);
+void AddAdvise(CommandLine& line);
 void AddBench(CommandLine& line);
 void AddCert(CommandLine& line);
 void AddCompletion(CommandLine& line);

@@ -14,15 +14,15 @@ namespace longwire::cli {
 namespace {
 
 constexpr void (*kCommands[])(CommandLine&) = {
-    AddRun,    AddDoctor, AddStatus, AddTop,     AddMemory,    AddUsage, AddTrace,
-    AddProbe,  AddInvite, AddJoin,   AddCert,    AddConfig,    AddRules, AddAdmin,
+    AddRun,    AddDoctor, AddStatus, AddTop,     AddAdvise,    AddMemory, AddUsage,
+    AddTrace,  AddProbe,  AddInvite, AddJoin,    AddCert,      AddConfig, AddRules, AddAdmin,
     AddPolicy, AddPool,   AddBench,  AddVersion, AddCompletion};
 
 constexpr const char* kFooter =
     R"(HOST:PORT may be a list with commas between, and for run, trace, doctor, admin and bench
 unix:PATH, the local socket of a server on this host. Without --server the environment variable
-LONGWIRE_SERVER is used, and the file client.conf; status, top, memory and admin then ask longwired
-of this host.
+LONGWIRE_SERVER is used, and the file client.conf; status, top, memory, advise and admin then ask
+longwired of this host.
 
 Where a command does not say otherwise, the exit status is 0 if it is done, 1 if not, 2 if it
 was called wrongly.)";

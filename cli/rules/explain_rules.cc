@@ -1,6 +1,7 @@
 #include "cli/rules/explain_rules.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -141,6 +142,71 @@ std::string ExplainRulesJson(const config::Config& config, const RulesQuestion& 
     }
     JsonObject object;
     object.Add("tenant", tenant).AddValue("rules", "[" + of_tenant + "]");
+    list += (list.empty() ? "" : ",") + object.Text();
+  }
+  return "{\"tenants\":[" + list + "]}\n";
+}
+
+namespace {
+
+struct Used {
+  rules::Rule rule;
+  uint64_t launches = 0;
+  uint64_t calls = 0;
+};
+
+// Of a server of another version that sends what is not understood, none.
+std::vector<Used> RunningOf(const transport::RulesInForce& in_force,
+                            const RulesQuestion& question) {
+  rules::RuleList list;
+  std::vector<Used> running;
+  if (message::Unpack(std::as_bytes(std::span(in_force.rules())), &list) != wire::WireResult::kOk) {
+    return running;
+  }
+  for (const rules::Rule& rule : list.rules) {
+    if (!IsAbout(rule, question)) continue;
+    Used& used = running.emplace_back(Used{rule});
+    for (const transport::RuleFigures& figures : in_force.figures()) {
+      if (figures.name() != rule.name) continue;
+      used.launches = figures.launches();
+      used.calls = figures.calls();
+    }
+  }
+  return running;
+}
+
+}  // namespace
+
+std::string ExplainRunning(const transport::InspectReply& reply, const RulesQuestion& question) {
+  std::string text;
+  for (const transport::RulesInForce& in_force : reply.rules()) {
+    if (!question.tenant.empty() && in_force.tenant() != question.tenant) continue;
+    std::string of_tenant;
+    for (const Used& used : RunningOf(in_force, question)) {
+      of_tenant += RuleText(used.rule) + "    used for: " + std::to_string(used.launches) +
+                   " launches, " + std::to_string(used.calls) + " modules and other calls\n";
+    }
+    text += "tenant " + Printable(in_force.tenant()) + ":\n" +
+            (of_tenant.empty() ? "  no rule applies\n" : of_tenant);
+  }
+  return text;
+}
+
+std::string ExplainRunningJson(const transport::InspectReply& reply,
+                               const RulesQuestion& question) {
+  std::string list;
+  for (const transport::RulesInForce& in_force : reply.rules()) {
+    if (!question.tenant.empty() && in_force.tenant() != question.tenant) continue;
+    std::string of_tenant;
+    for (const Used& used : RunningOf(in_force, question)) {
+      JsonObject counts;
+      counts.Add("launches", used.launches).Add("calls", used.calls);
+      std::string rule = RuleJson(used.rule);
+      rule.back() = ',';
+      of_tenant += (of_tenant.empty() ? "" : ",") + rule + "\"used\":" + counts.Text() + "}";
+    }
+    JsonObject object;
+    object.Add("tenant", in_force.tenant()).AddValue("rules", "[" + of_tenant + "]");
     list += (list.empty() ? "" : ",") + object.Text();
   }
   return "{\"tenants\":[" + list + "]}\n";

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "proto/config.pb.h"
+#include "proto/transport.pb.h"
 
 namespace longwire::cli {
 
@@ -13,6 +14,10 @@ struct RulesQuestion {
   std::string module;  // empty: rules of all modules are shown
   std::string kernel;  // likewise
 };
+
+// The rules in force at a server, as it has answered, with how often they were used.
+std::string ExplainRunning(const transport::InspectReply& reply, const RulesQuestion& question);
+std::string ExplainRunningJson(const transport::InspectReply& reply, const RulesQuestion& question);
 
 bool HasTenant(const config::Config& config, const std::string& tenant);
 // A paragraph for each tenant.

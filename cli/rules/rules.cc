@@ -8,8 +8,10 @@
 
 #include "cli/commands.h"
 #include "cli/json/json_object.h"
+#include "cli/operator/operator.h"
 #include "cli/rules/explain_rules.h"
 #include "cli/text.h"
+#include "link/transport/grpc_setup.h"
 #include "server/config/config.h"
 #include "server/daemon/settings/paths.h"
 
@@ -17,8 +19,9 @@ namespace longwire::cli {
 namespace {
 
 constexpr const char* kFooter =
-    "Without a file it is /etc/longwire/longwired.yaml. What a running longwired uses is the file "
-    "that it has read last: longwire admin reload makes it read it again. docs/extending.md has "
+    "Without a file it is /etc/longwire/longwired.yaml, and no server is needed. What a running "
+    "longwired uses is the file that it has read last: explain --running asks it, and longwire "
+    "admin reload makes it read it again. docs/extending.md has "
     "examples. The exit status is 0 if nothing is wrong with the file, 1 if something is, 2 if "
     "this "
     "command was called wrongly.";
@@ -64,9 +67,35 @@ struct ExplainWish {
   std::string file;
   RulesQuestion question;
   bool json = false;
+  bool running = false;
 };
 
+// By the rules that a server has in force.
+int AskServer(const ExplainWish& wish) {
+  ServerOptions options;
+  FindServer(&options);
+  transport::PrepareProcess();
+  Operator server(options, Operator::Prefers::kLocal);
+  transport::InspectRequest request;
+  transport::InspectReply reply;
+  std::string sentence;
+  request.set_rules_of(wish.question.program);
+  if (!server.Inspect(request, &reply, &sentence)) {
+    std::fprintf(stderr, "longwire rules explain: %s\n", Printable(sentence).c_str());
+    return 1;
+  }
+  const std::string text =
+      wish.json ? ExplainRunningJson(reply, wish.question) : ExplainRunning(reply, wish.question);
+  std::fputs(text.c_str(), stdout);
+  return 0;
+}
+
 int Explain(const ExplainWish& wish) {
+  if (wish.running && !wish.file.empty()) {
+    RefuseValue(
+        "--running asks a server and --file reads a file; see longwire rules explain --help");
+  }
+  if (wish.running) return AskServer(wish);
   config::Config config;
   if (!ReadRules(FileOr(wish.file), &config)) return 1;
   if (!wish.question.tenant.empty() && !HasTenant(config, wish.question.tenant)) {
@@ -87,9 +116,8 @@ void AddRules(CommandLine& line) {
   auto file = std::make_shared<std::string>();
   auto json = std::make_shared<bool>();
   auto wish = std::make_shared<ExplainWish>();
-  CLI::App& rules = line.Add(nullptr, "rules",
-                             "check and explain the rules of longwired's configuration; no server "
-                             "is needed");
+  CLI::App& rules =
+      line.Add(nullptr, "rules", "check and explain the rules of longwired's configuration");
   CLI::App& check = line.Add(&rules, "check", "every mistake in the file, with line and column",
                              [=] { return CheckRules(*file, *json); });
   check.add_option("FILE", *file, "the file");
@@ -99,6 +127,9 @@ void AddRules(CommandLine& line) {
                [wish] { return Explain(*wish); });
   explain.add_option("PROGRAM", wish->question.program, "the program's path or name")->required();
   explain.add_option("--file", wish->file, "the configuration")->type_name("FILE");
+  explain.add_flag("--running", wish->running,
+                   "of the server that runs, with how often each was used since it began");
+  AddConnection(explain, Reach::kNetworkAndLocal);
   explain.add_option("--tenant", wish->question.tenant, "only of this tenant")->type_name("NAME");
   explain.add_option("--module", wish->question.module, "the SHA-256 of a module's image")
       ->type_name("SHA256");

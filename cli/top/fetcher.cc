@@ -36,8 +36,9 @@ class Asker {
   std::unique_ptr<Operator> operator_;
 };
 
-Fetcher::Fetcher(ServerOptions options, std::chrono::duration<double> interval, bool pool)
-    : options_(std::move(options)), interval_(interval), pool_(pool) {}
+Fetcher::Fetcher(ServerOptions options, std::chrono::duration<double> interval,
+                 transport::InspectRequest also)
+    : options_(std::move(options)), interval_(interval), also_(std::move(also)) {}
 
 Fetcher::~Fetcher() {
   {
@@ -51,9 +52,7 @@ Fetcher::~Fetcher() {
 bool Fetcher::Fetch(std::string* sentence) {
   if (asker_ == nullptr) asker_ = std::make_unique<Asker>(options_);
   auto reply = std::make_shared<transport::InspectReply>();
-  transport::InspectRequest request;
-  request.set_pool(pool_);
-  const bool answered = asker_->Get().Inspect(request, reply.get(), sentence);
+  const bool answered = asker_->Get().Inspect(also_, reply.get(), sentence);
   const std::string server = asker_->Get().name();
   if (!answered) asker_->Renew();
   base::MutexLock lock(mutex_);

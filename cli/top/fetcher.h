@@ -28,8 +28,9 @@ class Fetcher {
     std::string said;      // the last of them
   };
 
-  // `pool`: the answers have the server's pool, too.
-  Fetcher(ServerOptions options, std::chrono::duration<double> interval, bool pool);
+  // `also`: what the answers have besides.
+  Fetcher(ServerOptions options, std::chrono::duration<double> interval,
+          transport::InspectRequest also);
   ~Fetcher();
 
   // Asks once, in the caller's thread. False with a sentence.
@@ -49,7 +50,7 @@ class Fetcher {
 
   const ServerOptions options_;
   const std::chrono::duration<double> interval_;
-  const bool pool_;
+  const transport::InspectRequest also_;
   std::unique_ptr<Asker> asker_;  // the thread's own
   std::thread thread_;
 

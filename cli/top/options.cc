@@ -28,6 +28,8 @@ void Describe(CLI::App& command, Options* options) {
   command.add_flag("--once", options->once, "one picture as text, after one interval");
   command.add_flag("--pool", options->pool,
                    "the hosts of the server's pool, and who waits there for a place");
+  command.add_flag("--kernels", options->kernels,
+                   "the kernels of programs: launches, times, occupancy and what limits it");
   command.add_flag("--json", options->json,
                    "with --once: one JSON object; what is not known is null");
 }

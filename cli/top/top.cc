@@ -9,6 +9,7 @@
 #include <thread>
 #include <type_traits>
 
+#include "cli/kernels/kernel_lines.h"
 #include "cli/operator/operator.h"
 #include "cli/text.h"
 #include "cli/top/fetcher.h"
@@ -23,6 +24,7 @@ namespace longwire::cli {
 namespace {
 
 using top::Fetcher;
+using top::KernelsView;
 using top::Picture;
 using top::PoolView;
 using top::Screen;
@@ -80,6 +82,11 @@ void Update(const Fetcher::State& state, PoolView* view) {
   view->SetProblem(problem);
 }
 
+void Update(const Fetcher::State& state, KernelsView* view) {
+  if (state.problem.empty() && state.now != nullptr) view->Set(state.now);
+  if (!state.problem.empty()) view->SetProblem(state.problem);
+}
+
 // Shows the view until its user quits or the terminal is gone.
 template <class AnyView>
 void Watch(Fetcher& fetcher, Screen& screen) {
@@ -128,7 +135,17 @@ int OncePool(Fetcher& fetcher, const top::Options& options) {
   return 0;
 }
 
-int Live(Fetcher& fetcher, bool pool) {
+int OnceKernels(Fetcher& fetcher, const top::Options& options) {
+  std::string sentence;
+  if (!fetcher.FetchOnce(&sentence)) return Fail(sentence);
+  const transport::InspectReply& reply = *fetcher.Get().now;
+  std::fputs((options.json ? top::KernelsJson(reply) + "\n" : top::KernelsText(reply)).c_str(),
+             stdout);
+  return 0;
+}
+
+int Live(Fetcher& fetcher, const top::Options& options) {
+  const bool pool = options.pool;
   if (isatty(STDIN_FILENO) == 0 || isatty(STDOUT_FILENO) == 0) {
     return Fail("this is no terminal; --once prints one picture. See longwire top --help",
                 kUsageStatus);
@@ -139,7 +156,11 @@ int Live(Fetcher& fetcher, bool pool) {
   {
     Screen screen;
     if (!screen.Open(&sentence)) return Fail(sentence);
-    pool ? Watch<PoolView>(fetcher, screen) : Watch<View>(fetcher, screen);
+    if (options.kernels) {
+      Watch<KernelsView>(fetcher, screen);
+    } else {
+      pool ? Watch<PoolView>(fetcher, screen) : Watch<View>(fetcher, screen);
+    }
   }
   // A question that has no answer yet is not waited for.
   if (!fetcher.Stop(kEndPatience)) _exit(0);
@@ -148,12 +169,19 @@ int Live(Fetcher& fetcher, bool pool) {
 
 int Top(const top::Options& options) {
   if (options.json && !options.once) RefuseValue("--json is for --once. See longwire top --help");
+  if (options.pool && options.kernels) {
+    RefuseValue("--pool and --kernels are two pictures; ask for one. See longwire top --help");
+  }
   ServerOptions server;
   FindServer(&server);
   UseUtf8();
   transport::PrepareProcess();
-  Fetcher fetcher(server, std::chrono::duration<double>(options.interval), options.pool);
-  if (!options.once) return Live(fetcher, options.pool);
+  transport::InspectRequest also;
+  also.set_pool(options.pool);
+  also.set_programs(options.kernels);
+  Fetcher fetcher(server, std::chrono::duration<double>(options.interval), also);
+  if (!options.once) return Live(fetcher, options);
+  if (options.kernels) return OnceKernels(fetcher, options);
   return options.pool ? OncePool(fetcher, options) : Once(fetcher, options);
 }
 

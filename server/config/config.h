@@ -58,6 +58,8 @@ std::chrono::milliseconds ResumeGrace(const Config& config);
 std::chrono::milliseconds CheckpointGrace(const Config& config);
 // Empty when there is none.
 std::string CheckpointFolder(const Config& config);
+// Where the times of kernels are kept; empty: nowhere.
+std::string KernelHistory(const Config& config);
 // Whether other hosts can reach it.
 bool LeavesHost(const Config& config);
 // Sessions that one identity may open.

@@ -12,6 +12,7 @@ namespace {
 // without warm workers can start.
 constexpr uint32_t kOpeningsPerSecond = 25;
 constexpr const char* kUsageName = "/usage.jsonl";
+constexpr const char* kKernelsName = "/kernels.tsv";
 
 void Fill(Message* message);
 
@@ -58,6 +59,9 @@ void FillDefaults(const std::string& runtime_folder, Config* config,
   if (!config->usage().has_file()) {
     config->mutable_usage()->set_file(state_folder.empty() ? "none" : state_folder + kUsageName);
   }
+  if (!config->has_kernel_history()) {
+    config->set_kernel_history(state_folder.empty() ? "none" : state_folder + kKernelsName);
+  }
   if (!config->has_checkpoint_dir()) config->set_checkpoint_dir("none");
   // The socket's file keeps its name: clients have it in LONGWIRE_SERVER.
   if (!config->has_local_socket()) config->set_local_socket(runtime_folder + "/door");
@@ -91,6 +95,10 @@ std::chrono::milliseconds CheckpointGrace(const Config& config) {
 
 std::string CheckpointFolder(const Config& config) {
   return config.checkpoint_dir() == "none" ? "" : config.checkpoint_dir();
+}
+
+std::string KernelHistory(const Config& config) {
+  return config.kernel_history() == "none" ? "" : config.kernel_history();
 }
 
 // No default of the schema: whether somebody has set it is shown (settings/safe_limits.h).

@@ -13,6 +13,7 @@
 #include "server/daemon/sessions/health.h"
 #include "server/daemon/sessions/recording.h"
 #include "server/daemon/sessions/view.h"
+#include "server/daemon/statistics/describe.h"
 #include "server/daemon/unary_call.h"
 
 namespace longwire::daemon {
@@ -311,6 +312,8 @@ transport::InspectReply InspectAll(SessionTable& table, const transport::Inspect
   transport::InspectReply reply = Inspect(table, peer);
   if (request.memory_events()) AddMemoryEvents(table, request, &reply);
   AddPolicies(table, request, &reply);
+  if (request.programs()) AddPrograms(table, peer, &reply);
+  if (!request.rules_of().empty()) AddRules(table, peer, request.rules_of(), &reply);
   return reply;
 }
 
@@ -337,6 +340,10 @@ class InspectCall final : public UnaryCall<transport::InspectRequest, transport:
       reply = Inspect(table, peer);
       if (request().memory_events()) AddMemoryEvents(table, request(), &reply);
       if (peer.SeesAll()) AddPolicies(table, request(), &reply);
+      if (request().programs()) AddPrograms(table, peer, &reply);
+      if (!request().rules_of().empty()) {
+        AddRules(table, peer, request().rules_of(), &reply);
+      }
       const bool all = peer.tenant->admin() || table.config()->tenants_size() == 0;
       if (request().pool()) InspectPool(loop().pool(), all, peer.tenant->name(), &reply);
     }

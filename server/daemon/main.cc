@@ -104,6 +104,7 @@ void WarnOfMetrics(const std::string& where) {
 Scrape NewScrape(SessionTable& table, const AcceptLoop& accept, const Pool* pool) {
   Scrape scrape;
   scrape.figures = InspectAll(table, {});
+  scrape.drifts = table.statistics().Drifts();
   scrape.per_session = table.config()->metrics_per_session();
   scrape.sessions_limit = table.config()->max_sessions();
   scrape.refusals = table.identities().Refusals();

@@ -29,6 +29,7 @@ struct GatePage::Header {
   std::atomic<uint32_t> heard{0};  // the count that the worker has acknowledged; 0: none yet
   std::atomic<uint64_t> awake_spent{0};
   std::atomic<uint32_t> has_rules{0};
+  std::atomic<uint32_t> has_statistics{0};
 };
 
 namespace {
@@ -100,6 +101,8 @@ std::atomic<uint64_t>& GatePage::bytes_in_flight() { return header_->bytes_in_fl
 std::atomic<uint64_t>& GatePage::segment_bytes() { return header_->segment_bytes; }
 
 std::atomic<uint32_t>& GatePage::has_rules() { return header_->has_rules; }
+
+std::atomic<uint32_t>& GatePage::has_statistics() { return header_->has_statistics; }
 
 std::atomic<uint64_t>& GatePage::awake() { return header_->awake; }
 

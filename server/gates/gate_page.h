@@ -69,6 +69,8 @@ class GatePage {
   std::atomic<uint64_t>& segment_bytes();
   // 1: a packet with rules (server/rules/rule.h) follows the opening, likewise.
   std::atomic<uint32_t>& has_rules();
+  // 1: behind it, a packet with the session's statistics (server/statistics/page.h), likewise.
+  std::atomic<uint32_t>& has_statistics();
   // How long the worker's threads stay awake after the session's last message, in nanoseconds; the
   // daemon writes it at any time. 0: they sleep.
   std::atomic<uint64_t>& awake();

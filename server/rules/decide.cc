@@ -49,6 +49,23 @@ LaunchDecision DecideLaunch(std::span<const Rule> rules, std::string_view module
   return decision;
 }
 
+std::vector<uint32_t> RulesOfLaunch(std::span<const Rule> rules, std::string_view module,
+                                    std::string_view kernel) {
+  std::vector<uint32_t> places;
+  for (uint32_t i = 0; i < rules.size(); ++i) {
+    if (!DecideLaunch(rules.subspan(i, 1), module, kernel).empty()) places.push_back(i);
+  }
+  return places;
+}
+
+std::vector<uint32_t> RulesOfJit(std::span<const Rule> rules, std::string_view module) {
+  std::vector<uint32_t> places;
+  for (uint32_t i = 0; i < rules.size(); ++i) {
+    if (!(DecideJit(rules.subspan(i, 1), module) == JitChange())) places.push_back(i);
+  }
+  return places;
+}
+
 JitChange DecideJit(std::span<const Rule> rules, std::string_view module) {
   JitChange change;
   for (const Rule& rule : rules) {

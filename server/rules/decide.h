@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "server/rules/rule.h"
 
@@ -26,6 +27,11 @@ struct LaunchDecision {
 
 LaunchDecision DecideLaunch(std::span<const Rule> rules, std::string_view module,
                             std::string_view kernel);
+// The places of the rules that say something about these launches; of those that do about how these
+// modules are compiled.
+std::vector<uint32_t> RulesOfLaunch(std::span<const Rule> rules, std::string_view module,
+                                    std::string_view kernel);
+std::vector<uint32_t> RulesOfJit(std::span<const Rule> rules, std::string_view module);
 // Whatever the rules' kernels: a whole module is compiled.
 JitChange DecideJit(std::span<const Rule> rules, std::string_view module);
 // The name of the rule that denies the call for that module, or for all if `module` is empty.

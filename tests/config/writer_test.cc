@@ -90,6 +90,8 @@ metrics_per_session: false
 watch_group: longwire-web
 checkpoint_dir: none
 checkpoint_grace: 24h
+kernel_statistics: none
+kernel_history: none
 )";
 
 TEST(WriterTest, EffectiveValuesWithTheirUnits) {
@@ -153,6 +155,7 @@ TEST(DefaultFileTest, WithEveryKeySaidItGivesTheDefaultsAndTheExamples) {
     message->clear_metrics_tls();
     message->clear_checkpoint_dir();
     message->clear_checkpoint_key();
+    message->clear_kernel_history();
     message->mutable_software_device()->clear_memory();
     message->mutable_module_cache()->clear_directory();
     message->mutable_module_cache()->clear_compiled();

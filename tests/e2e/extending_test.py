@@ -32,5 +32,32 @@ class ExtendingTest(unittest.TestCase):
                                  (result, longwire.log_tail()))
 
 
+    def test_the_example_of_advice(self):
+        text = PAGE.read_text()
+        [example] = re.findall(r"```yaml\n(kernel_statistics:.*?)```", text, re.DOTALL)
+        commands = re.findall(r"^longwire ((?:advise|rules explain) .*)$", text, re.MULTILINE)
+        self.assertEqual(3, len(commands))
+        with server.Server(config=example) as longwire:
+            rules = longwire.runtime / "rules.yaml"
+            rules.write_text(example)
+
+            def run_program():
+                self.assertEqual(0, longwire.run("advised.static", "low").code)
+                server.wait_for(lambda: not longwire.status()["sessions"], 20, "its end")
+
+            def say(line):
+                words = [str(rules) if word == rules.name else word for word in line.split()]
+                told = longwire.cli(*words, "--server", f"unix:{longwire.door}")
+                self.assertEqual(0, told.code, told)
+                return told.out
+            run_program()
+            self.assertIn("limited by shared memory", say(commands[0]))
+            self.assertIn("+    launch: {shared_memory: 100}", say(commands[1]))
+            longwire.config_file.write_text(rules.read_text())
+            self.assertEqual(0, longwire.cli("admin", "reload").code)
+            run_program()
+            self.assertIn("used for: 12 launches", say(commands[2]))
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -14,12 +14,14 @@ import reload_probes_held
 import reload_probes_policies
 import reload_probes_rules
 import reload_probes_scheduler
+import reload_probes_statistics
 import server
 from reload_cases import PROBES
 
 # Who enter their probes into PROBES.
 TABLES = (reload_probes, reload_probes_admission, reload_probes_checkpoints, reload_probes_held,
-          reload_probes_policies, reload_probes_rules, reload_probes_scheduler)
+          reload_probes_policies, reload_probes_rules, reload_probes_scheduler,
+          reload_probes_statistics)
 
 # Another value for each key that is read at the start only.
 AT_START = {
@@ -36,6 +38,7 @@ AT_START = {
     "workers.host_memory": "1GiB", "workers.processes": 100,
     "workers.fixed_addresses": True,
     "checkpoint_dir": "/nonexistent/checkpoints",
+    "kernel_history": "/nonexistent/kernels.tsv",
     "usage.file": "/nonexistent/usage.jsonl", "usage.size": "1MiB",
     "pool": {"host": "x", "etcd": ["127.0.0.1:1"]}}
 

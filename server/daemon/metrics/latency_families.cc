@@ -1,4 +1,4 @@
-// How long what programs wait for took, by tenant.
+// How long what programs wait for took, by tenant; and kernels whose time has changed.
 #include <array>
 #include <limits>
 
@@ -47,6 +47,17 @@ void AddLatencies(const Scrape& scrape, Families* families) {
         family.AddHistogram({{"tenant", tenant.name()}}, HistogramOf(latency));
       }
     }
+  }
+}
+
+void AddDrifts(const Scrape& scrape, Families* families) {
+  Family& family = families->Gauge(
+      "longwire_kernel_time_drift_ratio",
+      "Of kernels whose median time today is 1.3 times what it was on earlier days, or less than "
+      "that the other way: by how much. Of the 64 that changed most.");
+  for (const DriftedKernel& one : scrape.drifts) {
+    family.Add({{"tenant", one.tenant}, {"program", one.program}, {"kernel", one.kernel}},
+               one.ratio);
   }
 }
 

@@ -10,6 +10,7 @@ std::vector<prometheus::MetricFamily> FamiliesOf(const Scrape& scrape) {
   AddHealth(scrape, &families);
   AddTenants(scrape, &families);
   AddLatencies(scrape, &families);
+  AddDrifts(scrape, &families);
   AddIdentities(scrape, &families);
   AddOpenings(scrape, &families);
   AddAdmission(scrape, &families);

@@ -15,6 +15,7 @@
 #include "server/daemon/metrics/process_figures.h"
 #include "server/daemon/sessions/opening_times.h"
 #include "server/daemon/sessions/refusal.h"
+#include "server/daemon/statistics/program_statistics.h"
 
 namespace longwire::daemon {
 
@@ -32,6 +33,7 @@ struct Scrape {
     bool places = false;  // this host is the placer
     uint64_t placed = 0;
   };
+  std::vector<DriftedKernel> drifts;
   std::optional<Pool> pool;  // of a server that is in one, or shall be
 };
 
@@ -42,6 +44,7 @@ void AddDevices(const Scrape& scrape, Families* families);
 void AddTenants(const Scrape& scrape, Families* families);
 void AddHealth(const Scrape& scrape, Families* families);
 void AddLatencies(const Scrape& scrape, Families* families);
+void AddDrifts(const Scrape& scrape, Families* families);
 void AddIdentities(const Scrape& scrape, Families* families);
 void AddSessions(const Scrape& scrape, Families* families);
 void AddDaemon(const Scrape& scrape, Families* families);

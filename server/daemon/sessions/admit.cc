@@ -1,9 +1,10 @@
 // Who may open a session, how those who may not are answered and counted, and by which rules of the
-// operator those who may are served.
+// operator those who may are served; and what changes for them with a reload.
 #include "base/printable.h"
 #include "link/transport/codes.h"
 #include "link/transport/log.h"
 #include "server/daemon/sessions/session_table.h"
+#include "server/daemon/sessions/terms.h"
 #include "server/daemon/settings/safe_limits.h"
 #include "server/rules/rules_of.h"
 #include "wire/guards.h"
@@ -93,13 +94,61 @@ size_t SessionTable::StreamsOf(const std::string& identity) {
   return streams;
 }
 
+void SessionTable::SendTerms(const config::Config& config) {
+  for (const config::Tenant& tenant : config.tenants()) {
+    host_memory_.SetLimit(tenant.name(), HostMemoryOf(tenant));
+  }
+  const auto log_terms = message::Pack(LogTermsOf(config));
+  warden_->SetGrace(config::ResumeGrace(config));
+  for (const auto& session : List()) {
+    (void)wire::SendMessage(session->ControlSocket().get(), log_terms);
+    SendRules(config, *session);
+    SendStatistics(config, *session);
+    const auto awake = AwakeOf(config, session->client().peer.tenant->name());
+    for (uint32_t lane = 0; lane < session->lanes(); ++lane) {
+      session->lane(lane).SetTerms(config::ResumeGrace(config), config.compression(), awake);
+    }
+  }
+}
+
 // Before its first call: it may be one that is denied.
 void SessionTable::GiveRules(ServerSession& session, gates::GatePage& page) {
   const ClientDescription& client = session.client();
   auto rules = rules::RulesOf(*live_.Get(), client.peer.tenant->name(), client.program);
+  auto counted = StatisticsFor(*live_.Get(), session);
+  if (counted != nullptr) {
+    page.has_statistics() = 1;
+    session.SetStatistics(std::move(counted));
+  }
   if (rules.rules.empty()) return;
   page.has_rules() = 1;
   session.SetRules(message::Pack(rules));
+}
+
+std::shared_ptr<statistics::Page> SessionTable::StatisticsFor(const config::Config& config,
+                                                              const ServerSession& session) {
+  const ClientDescription& client = session.client();
+  const std::string& tenant = client.peer.tenant->name();
+  ProgramStatistics::CountedSession counted{session.id(),
+                                            tenant,
+                                            client.program,
+                                            client.local(),
+                                            config.kernel_statistics() == config::sampled,
+                                            {}};
+  for (const rules::Rule& rule : rules::RulesOf(config, tenant, client.program).rules) {
+    counted.rules.push_back(rule.name);
+  }
+  return statistics_.Begin(counted);
+}
+
+// Behind its rules: the places of those are counted.
+void SessionTable::SendStatistics(const config::Config& config, const ServerSession& session) {
+  auto page = StatisticsFor(config, session);
+  std::vector<int> memory;
+  if (page != nullptr) memory.push_back(page->descriptor());
+  (void)wire::SendMessage(session.ControlSocket().get(), message::Pack(statistics::Terms{}),
+                          memory);
+  if (page != nullptr) page->CloseDescriptor();
 }
 
 // Also none: those that it has may have been taken away.

@@ -7,6 +7,7 @@
 
 #include "base/poll_set.h"
 #include "base/reason.h"
+#include "server/protocol/message.h"
 #include "wire/guards.h"
 #include "wire/lost_descriptors.h"
 
@@ -79,6 +80,12 @@ bool ServerSession::Introduce(std::span<const std::byte> request,
   if (gates_ != nullptr) page = {gates_->memory_descriptor(), gates_->bell_descriptor()};
   bool taken = wire::SendMessage(worker_.control.get(), request, page);
   if (taken && !rules_.empty()) taken = wire::SendMessage(worker_.control.get(), rules_);
+  if (taken && statistics_ != nullptr) {
+    const int memory[] = {statistics_->descriptor()};
+    taken = wire::SendMessage(worker_.control.get(), message::Pack(statistics::Terms{}), memory);
+    statistics_->CloseDescriptor();
+    statistics_ = nullptr;
+  }
   if (!taken) {
     *sentence = "the worker did not take the session";
     return false;

@@ -15,6 +15,7 @@
 #include "server/daemon/sessions/warden_client.h"
 #include "server/daemon/settings/peer.h"
 #include "server/gates/gate_page.h"
+#include "server/statistics/page.h"
 #include "wire/open.h"
 
 namespace longwire::daemon {
@@ -46,6 +47,8 @@ class ServerSession {
   void SetGates(std::shared_ptr<gates::GatePage> page) { gates_ = std::move(page); }
   // A packet for the worker behind the opening; the page says that it comes.
   void SetRules(std::vector<std::byte> packet) { rules_ = std::move(packet); }
+  // Likewise, behind that one.
+  void SetStatistics(std::shared_ptr<statistics::Page> page) { statistics_ = std::move(page); }
   // Whether the session's thread in this process stays awake between messages. After MapRings.
   void SetAwake(std::shared_ptr<AwakeGrant> grant) { lanes_[0]->SetAwake(std::move(grant)); }
   // Sends the OpenRequest to the worker and waits for its OpenReply, with which the rings of the
@@ -144,7 +147,8 @@ class ServerSession {
   const ClientDescription client_;
   StartedWorker worker_;
   std::shared_ptr<gates::GatePage> gates_;
-  std::vector<std::byte> rules_;  // empty: none
+  std::vector<std::byte> rules_;                  // empty: none
+  std::shared_ptr<statistics::Page> statistics_;  // null: none
   const Clock::time_point opened_;
   std::vector<std::unique_ptr<Lane>> lanes_;  // constant after Introduce
   wire::Descriptor segment_;                  // likewise; of local clients only

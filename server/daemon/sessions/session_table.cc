@@ -88,6 +88,7 @@ SessionTable::SessionTable(const config::LiveConfig& live)
     : live_(live),
       next_id_(FirstId()),
       awake_cores_(live.Get()->scheduler().awake_cores()),
+      statistics_(config::KernelHistory(*live.Get())),
       images_(
           ImageStoreOptionsOf(*live.Get()),
           [this](uint64_t session, const std::string& tenant, const links::Token& token) {
@@ -117,6 +118,7 @@ SessionTable::~SessionTable() {
   Leave();
   if (reaper_.joinable()) reaper_.join();
   usage_->Stop();
+  statistics_.Stop();
   warden_.reset();
 }
 
@@ -128,6 +130,8 @@ bool SessionTable::Start(std::string* sentence) {
   }
   warden_->SetGrace(config::ResumeGrace(*live_.Get()));
   usage_->Start();
+  std::string unkept;
+  if (!statistics_.Start(&unkept)) Log(LogLevel::kWarning, unkept);
   TakeOver();
   auto stats = warden_->GetStats(sentence);
   std::string difference = stats ? DifferenceOf(*live_.Get(), *stats) : "";
@@ -259,6 +263,7 @@ void SessionTable::Abandon(uint64_t session) {
   scheduling_->Close(session);
   placements_.Forget(session);
   host_memory_.Ended(session);
+  statistics_.Ended(session);
   linked_sessions_.Ended(session);
   usage_->Forget(session);
 }
@@ -364,7 +369,10 @@ OpenedSession SessionTable::Open(std::span<const std::byte> bytes, wire::Version
   }
   // A reload while it was opened did not find it.
   const auto config = live_.Get();
-  if (config != before) SendRules(*config, *session);
+  if (config != before) {
+    SendRules(*config, *session);
+    SendStatistics(*config, *session);
+  }
   Describe(*session, &opened.reply);
   opened_.fetch_add(1);
   opening_times_.Add(Clock::now() - begun);
@@ -457,22 +465,6 @@ void SessionTable::End(const std::shared_ptr<ServerSession>& session,
            static_cast<unsigned long long>(session->bytes_down()));
   Log(closed.code == 0 ? LogLevel::kInfo : LogLevel::kWarning, session->subject(),
       text + (closed.sentence.empty() ? "" : ": " + closed.sentence));
-}
-
-void SessionTable::SendTerms(const config::Config& config) {
-  for (const config::Tenant& tenant : config.tenants()) {
-    host_memory_.SetLimit(tenant.name(), HostMemoryOf(tenant));
-  }
-  const auto log_terms = message::Pack(LogTermsOf(config));
-  warden_->SetGrace(config::ResumeGrace(config));
-  for (const auto& session : List()) {
-    (void)wire::SendMessage(session->ControlSocket().get(), log_terms);
-    SendRules(config, *session);
-    const auto awake = AwakeOf(config, session->client().peer.tenant->name());
-    for (uint32_t lane = 0; lane < session->lanes(); ++lane) {
-      session->lane(lane).SetTerms(config::ResumeGrace(config), config.compression(), awake);
-    }
-  }
 }
 
 void SessionTable::EndAll(const transport::Closed& closed) {

@@ -29,6 +29,7 @@
 #include "server/daemon/sessions/warden_client.h"
 #include "server/daemon/sharing/awake_cores.h"
 #include "server/daemon/sharing/linked_sessions.h"
+#include "server/daemon/statistics/program_statistics.h"
 #include "server/daemon/usage/usage_log.h"
 #include "server/gates/host_memory_table.h"
 
@@ -139,6 +140,7 @@ class SessionTable {
   PlacementTable& placements() { return placements_; }
   Policies& policies() { return *policies_; }
   IdentityFigures& identities() { return identities_; }
+  ProgramStatistics& statistics() { return statistics_; }
   OpeningTimes& opening_times() { return opening_times_; }
   std::vector<UsageRecord> RecentlyEnded() const { return usage_->Recent(); }
   uint64_t opened() const { return opened_.load(); }
@@ -155,6 +157,10 @@ class SessionTable {
  private:
   void AskAboutBridges(uint64_t session, const bridges::Ask& ask);
   void GiveRules(ServerSession& session, gates::GatePage& page);
+  // Where its worker counts what its kernels and rules do; null: nowhere.
+  std::shared_ptr<statistics::Page> StatisticsFor(const config::Config& config,
+                                                  const ServerSession& session);
+  void SendStatistics(const config::Config& config, const ServerSession& session);
   static void SendRules(const config::Config& config, const ServerSession& session);
   static OpeningRefusal Stopping();
   // What Open does once the peer is counted: a worker that has answered, in the table; nullptr with
@@ -234,6 +240,7 @@ class SessionTable {
   gates::HostMemoryTable host_memory_;
   IdentityFigures identities_;
   OpeningTimes opening_times_;
+  ProgramStatistics statistics_;
   std::atomic<uint64_t> lendable_{0};  // of all devices, as the warden said last; 0: not yet
   Check check_;
   Gone gone_;  // none: there is no pool

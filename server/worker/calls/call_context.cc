@@ -171,6 +171,8 @@ void CallContext::Refuse(CUresult result, const std::string& sentence) {
 CUresult CallContext::Deny(const std::string& rule, const std::string& what) {
   const std::string sentence = what + " is denied by rule " + rule + " of the server's operator";
   session_.rules().Notice(sentence);
+  // Launches are counted where they are.
+  if (call_.call != CallId::lwLaunch) session_.rules().CountCall(rule);
   Refuse(CUDA_ERROR_NOT_PERMITTED, sentence);
   return CUDA_ERROR_NOT_PERMITTED;
 }

@@ -81,6 +81,12 @@ const FunctionRules* RulesOf(const DriverTable& driver, const SessionRules& rule
   if (decided->decision.empty()) return nullptr;
   decided->attributes = AttributesOf(driver, decided->decision.change);
   if (decided->decision.validate) decided->pointers = PointersOf(driver, function);
+  decided->page = rules.page();
+  if (decided->page != nullptr) {
+    for (uint32_t place : rules::RulesOfLaunch(*rules.Get(), function.module, function.name)) {
+      decided->counters.push_back(&decided->page->rule_launches(place));
+    }
+  }
   function.rules = std::move(decided);
   return function.rules.get();
 }

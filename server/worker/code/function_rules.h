@@ -1,6 +1,7 @@
 // What the session's rules say about one function: decided once, and kept with it.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "server/rules/decide.h"
+#include "server/statistics/page.h"
 #include "server/worker/support/driver.h"
 
 namespace longwire::worker {
@@ -19,6 +21,13 @@ struct Function;
 struct FunctionRules {
   rules::LaunchDecision decision;
   std::vector<CUlaunchAttribute> attributes;  // that launches get
+  // Where launches are counted for each of the rules; empty: nowhere.
+  std::shared_ptr<statistics::Page> page;
+  std::vector<std::atomic<uint64_t>*> counters;
+
+  void Count() const {
+    for (std::atomic<uint64_t>* counter : counters) statistics::Add(*counter, 1);
+  }
   std::vector<uint32_t> pointers;  // offsets of the arguments of a pointer's size; if validated
 };
 

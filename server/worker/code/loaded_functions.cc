@@ -11,9 +11,9 @@
 
 namespace longwire::worker {
 
-CUfunction LoadedFunctions::LaunchedBefore(uint64_t function, uint32_t context) {
+const Function* LoadedFunctions::LaunchedBefore(uint64_t function, uint32_t context) {
   const std::shared_ptr<Function>& found = found_.Find(function);
-  return found != nullptr && found->launched_in == context ? found->launched : nullptr;
+  return found != nullptr && found->launched_in == context ? found.get() : nullptr;
 }
 
 CUresult LoadedFunctions::Find(uint64_t id, const std::shared_ptr<Context>& context,

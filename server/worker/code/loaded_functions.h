@@ -31,8 +31,9 @@ class LoadedFunctions {
   };
   explicit LoadedFunctions(Uses uses) : uses_(uses), found_(uses.functions) {}
 
-  // The handle of the function's last launch, if that was in this context; else null.
-  CUfunction LaunchedBefore(uint64_t function, uint32_t context);
+  // The function, with the handle of its last launch, if that was in this context; else null.
+  // Valid until the next call.
+  const Function* LaunchedBefore(uint64_t function, uint32_t context);
   // The handle for launches in the context. kNotYet while a helper loads the function.
   CUresult Find(uint64_t function, const std::shared_ptr<Context>& context, CUfunction* handle);
   // What rules say about the function, whose handle was found; null: nothing.

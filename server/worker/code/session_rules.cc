@@ -28,8 +28,27 @@ void SessionRules::Replace(rules::RuleList list) {
   const bool any = !next->empty();
   base::MutexLock lock(mutex_);
   rules_ = std::move(next);
+  page_ = nullptr;
   any_.store(any, std::memory_order_release);
   version_.fetch_add(1, std::memory_order_release);
+}
+
+void SessionRules::CountIn(std::shared_ptr<statistics::Page> page) {
+  base::MutexLock lock(mutex_);
+  page_ = std::move(page);
+  if (any()) version_.fetch_add(1, std::memory_order_release);
+}
+
+void SessionRules::CountCall(uint32_t place) const {
+  base::MutexLock lock(mutex_);
+  if (page_ != nullptr) page_->rule_calls(place).fetch_add(1, std::memory_order_relaxed);
+}
+
+void SessionRules::CountCall(const std::string& rule) const {
+  auto now = Get();
+  for (uint32_t i = 0; i < now->size(); ++i) {
+    if ((*now)[i].name == rule) return CountCall(i);
+  }
 }
 
 std::string SessionRules::DeniedBy(CallId call, bool to_host) const {

@@ -18,6 +18,7 @@
 #include "base/mutex.h"
 #include "longwire/call_ids.h"
 #include "server/rules/decide.h"
+#include "server/statistics/page.h"
 #include "server/worker/support/driver.h"
 
 namespace longwire::worker {
@@ -29,6 +30,16 @@ class SessionRules {
 
   // Any thread. In force for launches when the log thread has seen it.
   void Replace(rules::RuleList list);
+  // Where to count from now on how often each rule of the list is used; null: nowhere. Any thread.
+  // After Replace that is nowhere, for the list is another one.
+  void CountIn(std::shared_ptr<statistics::Page> page);
+  std::shared_ptr<statistics::Page> page() const {
+    base::MutexLock lock(mutex_);
+    return page_;
+  }
+  // The rule of this name, or with this place, was used for something that is no launch.
+  void CountCall(const std::string& rule) const;
+  void CountCall(uint32_t place) const;
   bool any() const { return any_.load(std::memory_order_acquire); }
   // Grows with each Replace.
   uint32_t version() const { return version_.load(std::memory_order_acquire); }
@@ -64,6 +75,7 @@ class SessionRules {
   mutable base::Mutex mutex_{base::ranks::kSessionRules};
   std::shared_ptr<const std::vector<rules::Rule>> rules_ LONGWIRE_GUARDED_BY(mutex_) =
       std::make_shared<const std::vector<rules::Rule>>();
+  std::shared_ptr<statistics::Page> page_ LONGWIRE_GUARDED_BY(mutex_);
   std::map<uint64_t, Pause> pauses_;  // log thread only; by position
 };
 

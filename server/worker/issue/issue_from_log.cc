@@ -2,6 +2,7 @@
 #include "server/worker/completion/gates.h"
 #include "server/worker/issue/issuer.h"
 #include "server/worker/support/current_context.h"
+#include "server/worker/tracing/kernel_statistics.h"
 #include "server/worker/tracing/launch_samples.h"
 #include "wire/record.h"
 
@@ -58,7 +59,10 @@ Issuer::FromLog Issuer::IssueFromLog(const std::shared_ptr<Stream>& stream,
     if (arguments.empty() || !launches_.Add(position + taken, arguments)) break;
     taken += wire::AlignRecord(bytes);
   }
-  if (launches_.size() == 0) return {};
+  if (launches_.size() == 0) {
+    if (launches_.times_next()) uses_.launches.statistics.ReadNow(position);
+    return {};
+  }
   // Streams that take turns: in their queues each one's launches come together.
   bool turns = launches_.size() < kManyInARow && IsLaunchOfAnother(stream->id, log.subspan(taken));
   if (turns) return {};

@@ -5,6 +5,7 @@
 
 #include "server/worker/code/loaded_functions.h"
 #include "server/worker/completion/gates.h"
+#include "server/worker/tracing/kernel_statistics.h"
 #include "wire/limits.h"
 #include "wire/record.h"
 #include "wire/switches.h"
@@ -23,6 +24,9 @@ bool LaunchRun::Begin(const Stream& stream, uint64_t last_position, size_t most)
   last_position_ = last_position;
   most_ = std::min(most, kMaxLaunches);
   uses_.functions.FollowRules();
+  counts_ = uses_.statistics.Follow();
+  times_next_ = false;
+  late_ = counts_ && KernelStatistics::IsLate(stream);
   return most_ != 0 && !off && !stream.capturing && stream.context->failed == 0;
 }
 
@@ -33,13 +37,14 @@ bool LaunchRun::Add(uint64_t position, std::span<const std::byte> arguments) {
   bool plain = decoded_.attributes.empty() && decoded_.references.empty();
   size_t bytes = decoded_.parameters.size();
   if (!plain || decoded_.cooperative || bytes > kParameterBytes - used_bytes_) return false;
-  CUfunction function = uses_.functions.LaunchedBefore(decoded_.function, stream_->context->id);
-  if (function == nullptr) return false;
+  const Function* found = uses_.functions.LaunchedBefore(decoded_.function, stream_->context->id);
+  if (found == nullptr) return false;
+  if (counts_ && !CountNext(*found)) return false;
   std::byte* parameters = parameters_.data() + used_bytes_;
   std::ranges::copy(decoded_.parameters, parameters);
   used_bytes_ =
       std::min((used_bytes_ + bytes + kAlignment - 1) & ~(kAlignment - 1), kParameterBytes);
-  launches_[count_++] = {.shape = {.function = function,
+  launches_[count_++] = {.shape = {.function = found->launched,
                                    .grid = {decoded_.grid_x, decoded_.grid_y, decoded_.grid_z},
                                    .block = {decoded_.block_x, decoded_.block_y, decoded_.block_z},
                                    .shared_bytes = decoded_.shared_bytes,
@@ -48,6 +53,13 @@ bool LaunchRun::Add(uint64_t position, std::span<const std::byte> arguments) {
                          .position = position};
   if (stream_->to_mark.AnyUpTo(position)) most_ = count_;
   return true;
+}
+
+bool LaunchRun::CountNext(const Function& function) {
+  CountedKernel* kernel = KernelStatistics::Counted(function, decoded_);
+  kernels_[count_] = kernel;
+  times_next_ = kernel == nullptr || kernel->due();
+  return !times_next_;
 }
 
 size_t LaunchRun::Give(CUresult* result) {
@@ -72,6 +84,7 @@ size_t LaunchRun::Give(CUresult* result) {
     *result = LaunchAlone(launches_[given++]);
   }
   if (given < count_) gates.NotIssued(device, calls - static_cast<int64_t>(given));
+  if (counts_) uses_.statistics.Count(*stream_, late_, std::span(kernels_).first(given));
   return given;
 }
 

@@ -14,7 +14,9 @@
 namespace longwire::worker {
 
 class Gates;
+class KernelStatistics;
 class LoadedFunctions;
+struct CountedKernel;
 
 class LaunchRun {
  public:
@@ -23,6 +25,7 @@ class LaunchRun {
     LoadedFunctions& functions;
     LaunchChains& chains;
     Gates& gates;
+    KernelStatistics& statistics;
   };
   explicit LaunchRun(Uses uses) : uses_(uses) {}
 
@@ -35,6 +38,8 @@ class LaunchRun {
   bool Add(uint64_t position, std::span<const std::byte> arguments);
   size_t size() const { return count_; }
   uint64_t position(size_t index) const { return launches_[index].position; }
+  // The stream's next launch cannot be part of a run because it is to be timed.
+  bool times_next() const { return times_next_; }
 
   // Launches them until one fails or the gate closes. Returns how many; `result` is the last one's.
   size_t Give(CUresult* result);
@@ -44,6 +49,8 @@ class LaunchRun {
   static constexpr size_t kParameterBytes = 16 << 10;  // of all together
 
   CUresult LaunchAlone(const PlainLaunch& launch) const;
+  // Notes whom the launch that was decoded counts for. False if it is to be timed.
+  bool CountNext(const Function& function);
 
   Uses uses_;
   const Stream* stream_ = nullptr;
@@ -52,6 +59,10 @@ class LaunchRun {
   calls::lwLaunch decoded_;  // a member, so that the memory of its lists is reused
   size_t count_ = 0;
   size_t used_bytes_ = 0;  // of the parameters
+  bool counts_ = false;    // kernels are counted
+  bool times_next_ = false;
+  bool late_ = false;
+  std::array<CountedKernel*, kMaxLaunches> kernels_{};  // of the launches, if they are counted
   std::array<PlainLaunch, kMaxLaunches> launches_{};
   alignas(16) std::array<std::byte, kParameterBytes> parameters_{};
 };

@@ -21,6 +21,7 @@
 #include "server/driver/process_options.h"
 #include "server/protocol/log_terms.h"
 #include "server/protocol/moving.h"
+#include "server/statistics/page.h"
 #include "server/worker/process/driver_mappings.h"
 #include "server/worker/process/move_in.h"
 #include "server/worker/process/move_out.h"
@@ -211,6 +212,19 @@ void TryToMove(worker::MoveOut& move_out, wire::Message message) {
   }).detach();
 }
 
+// Where to count what the session's kernels and rules do. False if the message is another one.
+bool TakeStatistics(worker::WorkerSession& session, wire::Message& message) {
+  statistics::Terms terms;
+  if (message::Unpack(message.bytes, &terms) != wire::WireResult::kOk) return false;
+  std::shared_ptr<statistics::Page> page;
+  if (message.descriptors.size() == 1) {
+    page = statistics::Page::Map(std::move(message.descriptors[0]));
+  }
+  session.rules().CountIn(page);
+  session.statistics().Take(std::move(page));
+  return true;
+}
+
 void HearDaemon(worker::WorkerSession& session, worker::MoveOut& move_out, wire::Message message) {
   if (message::KindOf(message.bytes) == moving::MoveOut::kKind) {
     return TryToMove(move_out, std::move(message));
@@ -223,7 +237,7 @@ void HearDaemon(worker::WorkerSession& session, worker::MoveOut& move_out, wire:
     worker::SetLogLimit(log.lines_per_second);
   } else if (message::Unpack(message.bytes, &rules) == wire::WireResult::kOk) {
     session.rules().Replace(std::move(rules));
-  } else if (session.bridges().Arrived(message)) {
+  } else if (TakeStatistics(session, message) || session.bridges().Arrived(message)) {
     return;
   } else if (message::Unpack(message.bytes, &terms) != wire::WireResult::kOk) {
     if (message::KindOf(message.bytes) == images::Forgotten::kKind) session.bridges().Forget();
@@ -246,6 +260,16 @@ void TakeRules(worker::WorkerSession& session, int control,
     _exit(1);
   }
   session.rules().Replace(std::move(rules));
+}
+
+// Likewise, so that the first launches count.
+void TakeStatistics(worker::WorkerSession& session, int control,
+                    const std::shared_ptr<gates::GatePage>& page) {
+  if (page == nullptr || page->has_statistics().load() == 0) return;
+  constexpr std::chrono::seconds kPatience{30};
+  auto packet = wire::ReceiveMessage(control, kPatience);
+  if (packet && TakeStatistics(session, *packet)) return;
+  worker::LogLine("the statistics that longwired announced did not come: nothing is counted");
 }
 
 // Until the daemon closes it.
@@ -319,6 +343,7 @@ int main(int count, char** words) {
   std::optional<wire::Message> move_in;
   wire::OpenRequest request = WaitForOpen(control, &page, &move_in);
   TakeRules(*session, control, page);
+  TakeStatistics(*session, control, page);
   session->transfers().SetLimits(worker::InFlightLimits::Of(page.get()));
   if (request.shares_memory && page != nullptr) {
     session->host_segment().Make(page->segment_bytes().load());

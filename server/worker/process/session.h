@@ -50,6 +50,7 @@
 #include "server/worker/support/object_values.h"
 #include "server/worker/support/objects.h"
 #include "server/worker/support/text_pipes.h"
+#include "server/worker/tracing/kernel_statistics.h"
 #include "server/worker/tracing/launch_samples.h"
 #include "server/worker/tracing/spans.h"
 #include "server/worker/transfer/bridge_desk.h"
@@ -134,6 +135,7 @@ class WorkerSession {
   Printing& printing() { return printing_; }
   LaunchChains& chains() { return chains_; }
   Spans& spans() { return spans_; }
+  KernelStatistics& statistics() { return statistics_; }
   LoadedFunctions& loaded_functions() { return loaded_functions_; }
   SessionRules& rules() { return rules_; }
   Journal& journal() { return journal_; }
@@ -196,6 +198,7 @@ class WorkerSession {
   Gates gates_;
   Spans spans_;
   LaunchSamples samples_;
+  KernelStatistics statistics_;
   Printing printing_;
   LaunchChains chains_;
   SessionRules rules_;

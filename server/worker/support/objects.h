@@ -23,6 +23,7 @@
 namespace longwire::worker {
 
 struct Stream;
+struct CountedKernel;
 struct FunctionRules;
 
 struct Context {
@@ -201,6 +202,9 @@ struct Function {
   uint32_t launched_in = 0;            // the context of the last launch
   CUfunction launched = nullptr;       // the handle of the last launch
   std::string module;                  // the SHA-256 of its image in digits; empty: not known
+  bool of_ptx = false;                 // its image is text, which the driver compiles
+  // Each block that it was counted with (tracing/kernel_statistics.h).
+  std::vector<CountedKernel*> counted;
   // What rules say about it (code/function_rules.h), by the rules of that version.
   std::shared_ptr<const FunctionRules> rules;
   uint32_t rules_version = 0;

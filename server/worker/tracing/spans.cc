@@ -168,6 +168,22 @@ void Spans::WhenReached(Stream& stream, const Place& place, std::function<void(u
   });
 }
 
+void Spans::WhenDone(Stream& stream, const Place& begin, const Place& end,
+                     std::function<void(const DeviceClock::Interval&)> then) {
+  const uint32_t context = stream.context->id;
+  stream.actions.push_back([=, this, then = std::move(then)](bool good) {
+    CUevent last = end.event;
+    DeviceClock::Interval at;
+    if (good && begin.clock->Locate(begin.event, last, begin.issued, Now(), &at)) {
+      then(at);
+      begin.clock->Renew(&last);
+    }
+    base::MutexLock lock(mutex_);
+    GiveBack(context, begin.event);
+    GiveBack(context, last);
+  });
+}
+
 void Spans::Dropped(const QueuedCall& call) {
   base::MutexLock lock(mutex_);
   auto found = open_.find(call.position);

@@ -55,6 +55,9 @@ class Spans {
   Place Mark(Stream& stream) LONGWIRE_EXCLUDES(mutex_);
   // Has `then` called, on the completion thread, with the time at which the device got there.
   void WhenReached(Stream& stream, const Place& place, std::function<void(uint64_t)> then);
+  // The same of what lies between two places, with when the device was there.
+  void WhenDone(Stream& stream, const Place& begin, const Place& end,
+                std::function<void(const DeviceClock::Interval&)> then);
   void Unmark(const Stream& stream, const Place& place) LONGWIRE_EXCLUDES(mutex_);
 
   // A call outside streams has run on this thread since `begun`.

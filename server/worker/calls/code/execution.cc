@@ -104,6 +104,7 @@ static CUresult LaunchByRules(CallContext& context, const calls::lwLaunch& call,
   WorkerSession& session = context.session();
   const uint64_t position = context.call().position;
   if (session.rules().PausesNow(position)) return kNotYet;
+  rules.Count();
   const rules::LaunchDecision& decision = rules.decision;
   auto function = session.functions.Find(call.function);
   if (!decision.denied_by.empty()) {
@@ -129,10 +130,9 @@ static CUresult LaunchByRules(CallContext& context, const calls::lwLaunch& call,
   return result;
 }
 
-CUresult Do_lwLaunch(CallContext& context, const calls::lwLaunch& call, calls::lwLaunch::Reply*) {
-  CUfunction function = nullptr;
+static CUresult LaunchFound(CallContext& context, const calls::lwLaunch& call,
+                            CUfunction function) {
   WorkerSession& session = context.session();
-  LONGWIRE_TRY(session.loaded_functions().Find(call.function, context.context(), &function));
   if (session.rules().any()) [[unlikely]] {
     const FunctionRules* rules = session.loaded_functions().RulesFor(call.function);
     if (rules != nullptr) return LaunchByRules(context, call, function, *rules);
@@ -140,6 +140,21 @@ CUresult Do_lwLaunch(CallContext& context, const calls::lwLaunch& call, calls::l
   LaunchAttributes attributes;
   if (!attributes.Set(call.attributes, call.cooperative != 0)) return CUDA_ERROR_NOT_SUPPORTED;
   return Launch(context, call, function, attributes);
+}
+
+CUresult Do_lwLaunch(CallContext& context, const calls::lwLaunch& call, calls::lwLaunch::Reply*) {
+  CUfunction function = nullptr;
+  WorkerSession& session = context.session();
+  LONGWIRE_TRY(session.loaded_functions().Find(call.function, context.context(), &function));
+  if (!session.statistics().Follow() || context.capturing()) {
+    return LaunchFound(context, call, function);
+  }
+  auto found = session.functions.Find(call.function);
+  KernelStatistics::Launch counted(session.statistics(), *context.stream(), *found, call, function,
+                                   context.call().position);
+  CUresult result = LaunchFound(context, call, function);
+  counted.Ends(result == CUDA_SUCCESS);
+  return result;
 }
 
 CUresult Do_lwHostFunction(CallContext& context, const calls::lwHostFunction& call,

@@ -35,12 +35,21 @@ static std::string NameOfModule(WorkerSession& session, const calls::lwModuleLoa
   wire::Digest digest;
   if (call.digest.size() == digest.size()) {
     std::memcpy(digest.data(), call.digest.data(), digest.size());
-  } else if (session.rules().any()) {
+  } else if (session.rules().any() || session.statistics().on()) {
     digest = wire::Sha256Of(image.first(call.bytes));
   } else {
     return {};
   }
   return wire::Hexadecimal(digest);
+}
+
+// A text in PTX is compiled by the driver; other images are code for devices, or may have some.
+static bool IsText(std::span<const std::byte> image) {
+  constexpr uint32_t kElf = 0x464c457f, kFatbin = 0xba55ed50, kWrapper = 0x466243b1;
+  uint32_t first = 0;
+  if (image.size() < sizeof(first)) return false;
+  std::memcpy(&first, image.data(), sizeof(first));
+  return first != kElf && first != kFatbin && first != kWrapper;
 }
 
 // Whether the module may be loaded, and the options that rules have for the compiler.
@@ -49,6 +58,7 @@ static CUresult AskRules(CallContext& context, const std::string& name, rules::J
   const std::string rule = rules::DeniedBy(*rules, "cuModuleLoad", name);
   if (!rule.empty()) return context.Deny(rule, "to load module " + name);
   *change = rules::DecideJit(*rules, name);
+  for (uint32_t place : rules::RulesOfJit(*rules, name)) context.session().rules().CountCall(place);
   return CUDA_SUCCESS;
 }
 
@@ -155,6 +165,7 @@ CUresult Do_lwModuleLoad(CallContext& context, const calls::lwModuleLoad& call,
   }
   for (size_t i = 0; i < functions.size() && result == CUDA_SUCCESS; ++i) {
     functions[i]->module = name;
+    functions[i]->of_ptx = IsText(image);
     functions[i]->id = session.next_worker_handle.fetch_add(1);
     library->functions.push_back(functions[i]->id);
     bool added = session.functions.Insert(functions[i]->id, functions[i]);

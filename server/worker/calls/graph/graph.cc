@@ -47,7 +47,10 @@ CUresult Do_lwGraphExecUpdate(CallContext& context, const calls::lwGraphExecUpda
 
 CUresult Do_lwGraphLaunch(CallContext& context, const calls::lwGraphLaunch& call,
                           calls::lwGraphLaunch::Reply*) {
-  return context.session().graphs().Launch(context.stream(), context.call(), call);
+  WorkerSession& session = context.session();
+  CUresult result = session.graphs().Launch(context.stream(), context.call(), call);
+  if (result == CUDA_SUCCESS) session.statistics().Count(statistics::Count::kGraphLaunches);
+  return result;
 }
 
 CUresult Do_lwGraphDestroy(CallContext& context, const calls::lwGraphDestroy& call,

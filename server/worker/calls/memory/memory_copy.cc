@@ -231,6 +231,12 @@ CUresult ReceivePieces(CallContext& context, const calls::lwCopyToDevice& call) 
   return result == CUDA_SUCCESS && call.bytes != 0 ? IssuePieces(context, call, place) : result;
 }
 
+// Only where the program could have pinned its memory: there it is shared.
+static void CountCopy(CallContext& context, bool up, uint64_t bytes) {
+  WorkerSession& session = context.session();
+  if (session.host_segment().descriptor() >= 0) session.statistics().CountCopy(up, false, bytes);
+}
+
 CUresult Do_lwCopyToDevice(CallContext& context, const calls::lwCopyToDevice& call,
                            calls::lwCopyToDevice::Reply*) {
   CopyPlace place;
@@ -249,6 +255,7 @@ CUresult Do_lwCopyToDevice(CallContext& context, const calls::lwCopyToDevice& ca
                                                           : Upload(context, place, 0, call.data);
     }
   }
+  if (result == CUDA_SUCCESS && !context.capturing()) CountCopy(context, true, call.bytes);
   if (result != kNotYet && call.data.empty() && !context.capturing()) {
     context.session().transfers().FinishCopy(call.transfer);
   }
@@ -289,8 +296,10 @@ CUresult Do_lwCopyToHost(CallContext& context, const calls::lwCopyToHost& call,
                                                       call.transfer);
   }
   const bool by_lanes = !call.in_log && context.session().lanes().Carries(call.bytes);
-  return SendPieces(context, call.place, call.bytes,
-                    {.transfer = call.transfer, .bridge = 0, .by_lanes = by_lanes});
+  CUresult result = SendPieces(context, call.place, call.bytes,
+                               {.transfer = call.transfer, .bridge = 0, .by_lanes = by_lanes});
+  if (result == CUDA_SUCCESS) CountCopy(context, false, call.bytes);
+  return result;
 }
 
 CUresult Do_lwCopyDevice(CallContext& context, const calls::lwCopyDevice& call,
@@ -331,6 +340,7 @@ CUresult Do_lwCopyPinned(CallContext& context, const calls::lwCopyPinned& call,
   if (context.capturing() || !context.session().host_segment().Find(call.host, call.bytes, &host)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
+  context.session().statistics().CountCopy(call.to_host == 0, true, call.bytes);
   // As a copy to the host that is sent: whoever made it looks for its end next.
   if (call.to_host) context.stream()->push_next = true;
   return call.to_host ? CopyBetween(context.driver(), StreamOf(context), host, device)
