@@ -48,6 +48,15 @@ size_t DescriptorsOf(const wire::OpenRequest& request, const Peer& peer) {
                                          peer.uid.has_value());
 }
 
+// What is kept for the session on each device; of what a pool has placed, what it placed. One that
+// moves takes it along.
+uint64_t DeclaredBytes(const Requirements& told, PlacedSession* placed) {
+  if (placed == nullptr || told.bytes == 0) return told.bytes;
+  if (!placed->number.empty()) return placed->bytes;
+  placed->bytes = std::max(placed->bytes, told.bytes);
+  return told.bytes;
+}
+
 // The versions that client, link and this server share; nullopt with a sentence.
 std::optional<wire::VersionRange> Agree(wire::VersionRange client, wire::VersionRange link,
                                         std::string* sentence) {
@@ -154,9 +163,13 @@ std::shared_ptr<ServerSession> SessionTable::StartSession(const wire::OpenReques
   warden::StartWorker start;
   start.session = id;
   *refusal = {transport::kDeviceUnavailable, RefusalReason::kNoDevice, ""};
+  Requirements told;
+  (void)ReadRequirements(request.environment, &told, &refusal->sentence);  // read once more below
+  const uint64_t declared = DeclaredBytes(told, placed);
   start.devices = ChooseDevices(id, *peer.tenant, request.environment, placed, &refusal->sentence);
   if (start.devices.empty()) return nullptr;
   refusal->reason = RefusalReason::kWorker;
+  if (declared != 0) start.promised = declared;
   usage_->Opened(id, start.devices, UtcNow());
   start.want_warm = want_warm;
   start.environment = DriverVariables(request.environment);
@@ -170,19 +183,18 @@ std::shared_ptr<ServerSession> SessionTable::StartSession(const wire::OpenReques
   if (worker.started.code != 0) {
     refusal->code = worker.started.code;
     refusal->sentence = worker.started.sentence;
+    if (refusal->code == transport::kDeviceUnavailable) refusal->reason = RefusalReason::kNoDevice;
     placements_.Forget(id);
     usage_->Forget(id);
     return nullptr;
   }
-  Requirements told;
-  (void)ReadRequirements(request.environment, &told, &refusal->sentence);  // read before
   ClientDescription client{base::Printable(request.program),
                            base::Printable(request.host),
                            request.pid,
                            peer,
                            DescriptorsOf(request, peer),
                            placed == nullptr ? "" : placed->number,
-                           placed == nullptr ? 0 : placed->bytes,
+                           placed == nullptr ? declared : placed->bytes,
                            told.time_limit,
                            told.program_id};
   auto session = std::make_shared<ServerSession>(id, std::move(client), std::move(worker));
