@@ -144,7 +144,8 @@ bool ChunkPool::Lacks(LeaseInProgress* lease, uint64_t need, bool patient, Step*
   uint64_t soon = of_tenant ? EndingBytes(lease->worker) : EndingBytes();
   if (patient && lease->lacks <= soon) {
     *step = Step::kWaiting;
-  } else if (of_tenant && lease->for_part && !lease->spare && quota->Want(lease->worker, need - std::min(need, ChargedAhead(lease->worker)))) {
+  } else if (of_tenant && lease->for_part && !lease->spare &&
+             quota->Want(lease->worker, need - std::min(need, ChargedAhead(lease->worker)))) {
     *step = Step::kWaiting;
   } else if (of_tenant) {
     *step = Refused(lease, kOutOfMemory,
@@ -152,9 +153,10 @@ bool ChunkPool::Lacks(LeaseInProgress* lease, uint64_t need, bool patient, Step*
                         " left of the tenant's memory limit of " +
                         std::to_string(quota->limit(lease->worker)));
   } else {
-    *step = Refused(lease, kOutOfMemory,
-                    std::to_string(need) + " bytes asked for, " + std::to_string(device) + " of " +
-                        std::to_string(lendable_) + " free" + KeptFor(UnusedByOthers(lease->worker)));
+    *step =
+        Refused(lease, kOutOfMemory,
+                std::to_string(need) + " bytes asked for, " + std::to_string(device) + " of " +
+                    std::to_string(lendable_) + " free" + KeptFor(UnusedByOthers(lease->worker)));
   }
   return true;
 }

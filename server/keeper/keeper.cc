@@ -413,7 +413,8 @@ void Keeper::CloseSocket(KeeperSession& session) {
   session.socket.Reset();
   const bool promises = session.promise || (session.lease != nullptr && session.lease->promises);
   if (promises) {
-    promised_.push_back(message::Pack(Promised{session.worker, kNotInitialized, "its worker ends"}));
+    promised_.push_back(
+        message::Pack(Promised{session.worker, kNotInitialized, "its worker ends"}));
   }
   session.promise.reset();
   session.answers.clear();

@@ -75,7 +75,7 @@ class Keeper {
     bool watched = false;                             // was asked to report its work
     std::deque<std::vector<std::byte>> answers;       // that do not fit into the socket yet
     base::PollSet::Entry socket_events, process_end;  // of this pass; none: attached in it
-    std::optional<uint64_t> promise{};  // bytes that the warden asks to keep for it
+    std::optional<uint64_t> promise{};                // bytes that the warden asks to keep for it
     bool waits() const { return lease != nullptr || info.has_value(); }
     bool blocked() const { return grant != nullptr || !answers.empty() || !later.empty(); }
   };

@@ -165,10 +165,11 @@ ChunkPool::Step ChunkPool::AdvancePromise(LeaseInProgress* lease, bool patient) 
   if (uint64_t lacks = LacksToComeBack(lease->worker, bytes); lacks != 0 && kKeepsPromises) {
     lease->lacks = lacks;
     lease->of_tenant = false;
-    return Refused(lease, kOutOfMemory,
-                   std::to_string(bytes) +
-                       " bytes declared, but other sessions and what is kept for them need all but " +
-                       std::to_string(Without(bytes, lacks)));
+    return Refused(
+        lease, kOutOfMemory,
+        std::to_string(bytes) +
+            " bytes declared, but other sessions and what is kept for them need all but " +
+            std::to_string(Without(bytes, lacks)));
   }
   Step step = Step::kWaiting;
   if (Lacks(lease, Without(bytes, of.leased + of.charged), patient, &step) && kKeepsPromises) {

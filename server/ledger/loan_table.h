@@ -18,7 +18,8 @@ namespace longwire::keeper {
 
 class LoanTable {
  public:
-  // Entries of chunks, of borrowers, of workers and of promises together. Pages that have none take no memory.
+  // Entries of chunks, of borrowers, of workers and of promises together. Pages that have none take
+  // no memory.
   static constexpr uint32_t kSlots = 1 << 20;
 
   struct Chunk {

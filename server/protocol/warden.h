@@ -247,9 +247,9 @@ struct Stats {
   std::vector<DeviceStats> devices;
   std::vector<SessionStats> sessions;
   std::vector<TenantStats> tenants;
-  std::optional<ChargeStats> charges;  // to daemons from keeper::kChargesSince on
-  std::optional<HealthStats> health;   // likewise
-  std::optional<AllWanted> wanted;     // to daemons from kPartsSince on
+  std::optional<ChargeStats> charges;   // to daemons from keeper::kChargesSince on
+  std::optional<HealthStats> health;    // likewise
+  std::optional<AllWanted> wanted;      // to daemons from kPartsSince on
   std::optional<AllPromises> promises;  // to daemons from keeper::kPromisesSince on
   auto Fields() {
     return std::tie(request, driver, devices, sessions, tenants, charges, health, wanted, promises);

@@ -13,8 +13,7 @@ void Warden::AssignTenant(uint64_t number, Worker& worker, uint32_t tenant) {
     keeper::Assign assign{number, tenant, {}};
     if (worker.promised != 0) assign.promised = worker.promised;
     // A keeper whose socket is closed is ending, and lends nothing more.
-    const bool told =
-        wire::SendMessage(keepers_.at(device).control.get(), message::Pack(assign));
+    const bool told = wire::SendMessage(keepers_.at(device).control.get(), message::Pack(assign));
     if (worker.promised == 0) continue;
     worker.unpromised.insert(device);
     if (!told) return RefuseStart(worker, device, "its keeper does not answer", true);
