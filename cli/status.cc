@@ -153,7 +153,7 @@ void PrintPromised(const transport::Device& device) {
               BytesText(device.promised()).c_str(), BytesText(device.promised_unused()).c_str());
 }
 
-// What of its memory a session declared.
+// How much memory a session declared, if it did.
 std::string PromisedText(const transport::Session& session) {
   uint64_t promised = 0;
   for (const transport::SessionMemory& memory : session.memory()) promised += memory.promised();

@@ -314,10 +314,10 @@ bool Keeper::AdvanceLeases() {
     }
     if (step == ChunkPool::Step::kWaiting) {
       waiting = true;
-    } else if (step == ChunkPool::Step::kRefused) {
-      RefuseLease(session);
     } else if (session.lease->promises) {
       AnswerPromise(session);
+    } else if (step == ChunkPool::Step::kRefused) {
+      RefuseLease(session);
     } else if (session.lease->charges) {
       auto charged = std::move(session.lease);
       WriteOwnPage(session);
@@ -334,7 +334,6 @@ bool Keeper::AdvanceLeases() {
 }
 
 void Keeper::RefuseLease(KeeperSession& session) {
-  if (session.lease->promises) return AnswerPromise(session);
   auto refused = std::move(session.lease);
   if (!refused->spare) {
     uint64_t bytes = 0;
@@ -411,12 +410,7 @@ void Keeper::CloseSocket(KeeperSession& session) {
   if (!session.socket.valid()) return;
   shutdown(session.socket.get(), SHUT_RDWR);  // the warden has this end, too
   session.socket.Reset();
-  const bool promises = session.promise || (session.lease != nullptr && session.lease->promises);
-  if (promises) {
-    promised_.push_back(
-        message::Pack(Promised{session.worker, kNotInitialized, "its worker ends"}));
-  }
-  session.promise.reset();
+  DropPromise(session);
   session.answers.clear();
   session.later.clear();
   session.info.reset();

@@ -104,6 +104,7 @@ class Keeper {
   void TakeAssign(const Assign& assign);
   void StartPromise(KeeperSession& session);
   void AnswerPromise(KeeperSession& session);
+  void DropPromise(KeeperSession& session);
   void SendPromised();
   bool AdvanceLeases();  // true if one still waits
   // Asks sessions for memory for a lease. False: no session is left to ask or to wait for.

@@ -144,6 +144,7 @@ ChunkPool::Step ChunkPool::StartPromise(uint64_t worker, uint64_t bytes, LeaseIn
   *lease = LeaseInProgress{};
   lease->worker = worker;
   lease->promises = true;
+  lease->most = bytes;
   if (bytes > lendable_) {
     return Refused(lease, kOutOfMemory,
                    std::to_string(bytes) + " bytes declared, more than the device's " +
@@ -154,7 +155,6 @@ ChunkPool::Step ChunkPool::StartPromise(uint64_t worker, uint64_t bytes, LeaseIn
     lease->sizes.push_back(std::min(left, kChunkClasses[1]));
     left -= lease->sizes.back();
   }
-  lease->most = bytes;
   return Step::kWaiting;
 }
 
@@ -197,8 +197,17 @@ void Keeper::StartPromise(KeeperSession& session) {
 
 void Keeper::AnswerPromise(KeeperSession& session) {
   const auto lease = std::move(session.lease);
-  promised_.push_back(message::Pack(Promised{session.worker, lease->code, lease->sentence}));
+  // It may have been refused, and then others gave back what lacked.
+  const bool kept = pool_.PromisedTo(session.worker) == lease->most;
+  promised_.push_back(message::Pack(
+      Promised{session.worker, kept ? kSuccess : lease->code, kept ? "" : lease->sentence}));
   SendPromised();
+}
+
+void Keeper::DropPromise(KeeperSession& session) {
+  if (!session.promise && (session.lease == nullptr || !session.lease->promises)) return;
+  session.promise.reset();
+  promised_.push_back(message::Pack(Promised{session.worker, kNotInitialized, "its worker ends"}));
 }
 
 void Keeper::SendPromised() {

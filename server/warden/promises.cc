@@ -7,11 +7,21 @@
 
 namespace longwire::warden {
 
+void Warden::Await(Worker& worker, const StartWorker& request, bool warm) {
+  worker.promised = request.promised.value_or(0);
+  worker.start = request.request;
+  worker.warm = warm;
+}
+
 void Warden::AssignTenant(uint64_t number, Worker& worker, uint32_t tenant) {
   worker.tenant = tenant;
   for (int32_t device : worker.devices) {
     keeper::Assign assign{number, tenant, {}};
     if (worker.promised != 0) assign.promised = worker.promised;
+    const uint32_t version = keepers_.at(device).version;
+    if (worker.promised != 0 && version != 0 && version < keeper::kPromisesSince) {
+      return RefuseStart(worker, device, "its keeper is of an earlier version", true);
+    }
     // A keeper whose socket is closed is ending, and lends nothing more.
     const bool told = wire::SendMessage(keepers_.at(device).control.get(), message::Pack(assign));
     if (worker.promised == 0) continue;
@@ -39,7 +49,7 @@ void Warden::RefuseStart(Worker& worker, int32_t device, const std::string& why,
   worker.unpromised.clear();
   worker.promised = 0;
   const int connection = std::exchange(worker.connection, -1);
-  worker.session = 0;  // nobody hears of its end
+  worker.session = 0;  // its end is reported to nobody
   if (alive) Discard(worker);
   Reply(connection, message::Pack(refused));
 }

@@ -242,9 +242,7 @@ void Warden::Do(int connection, const StartWorker& request) {
   Worker& worker = workers_.at(number);
   worker.session = request.session;
   worker.connection = connection;
-  worker.promised = request.promised.value_or(0);
-  worker.start = request.request;
-  worker.warm = warm;
+  Await(worker, request, warm);
   AssignFolders(worker, request.tenant);
   warm_after_ = Clock::now() + kWarmDelay;
   AssignTenant(number, worker, tenant);
@@ -459,9 +457,7 @@ void Warden::OnWorkerEnded(uint64_t number) {
 void Warden::OnWorkerEnded(uint64_t number, int exit_code, int signal) {
   Worker& worker = workers_.at(number);
   worker.log.Finish(worker.process.pid, worker.session, Clock::now());
-  if (!worker.unpromised.empty()) {
-    RefuseStart(worker, *worker.unpromised.begin(), "its worker ended", false);
-  }
+  if (!worker.unpromised.empty()) RefuseStart(worker, worker.devices[0], "its worker ended", false);
   compile_cache_.Forget(number);
   CloseAccounts(number, worker);
   std::string how = "worker " + std::to_string(worker.process.pid) + " " +

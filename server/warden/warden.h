@@ -164,6 +164,7 @@ class Warden {
   // The tenant's number in the ledger, a new one for a new name; 0 for nobody.
   uint32_t TenantNumber(const std::string& name);
   // Memory that is kept for sessions (promises.cc). RefuseStart kills a worker that is alive.
+  static void Await(Worker& worker, const StartWorker& request, bool warm);
   void AssignTenant(uint64_t number, Worker& worker, uint32_t tenant);
   void TakePromised(int32_t device, const keeper::Promised& promised);
   void RefuseStart(Worker& worker, int32_t device, const std::string& why, bool alive);

@@ -48,15 +48,6 @@ size_t DescriptorsOf(const wire::OpenRequest& request, const Peer& peer) {
                                          peer.uid.has_value());
 }
 
-// What is kept for the session on each device; of what a pool has placed, what it placed. One that
-// moves takes it along.
-uint64_t DeclaredBytes(const Requirements& told, PlacedSession* placed) {
-  if (placed == nullptr || told.bytes == 0) return told.bytes;
-  if (!placed->number.empty()) return placed->bytes;
-  placed->bytes = std::max(placed->bytes, told.bytes);
-  return told.bytes;
-}
-
 // The versions that client, link and this server share; nullopt with a sentence.
 std::optional<wire::VersionRange> Agree(wire::VersionRange client, wire::VersionRange link,
                                         std::string* sentence) {
@@ -164,7 +155,7 @@ std::shared_ptr<ServerSession> SessionTable::StartSession(const wire::OpenReques
   start.session = id;
   *refusal = {transport::kDeviceUnavailable, RefusalReason::kNoDevice, ""};
   Requirements told;
-  (void)ReadRequirements(request.environment, &told, &refusal->sentence);  // read once more below
+  (void)ReadRequirements(request.environment, &told, &refusal->sentence);  // ChooseDevices refuses
   const uint64_t declared = DeclaredBytes(told, placed);
   start.devices = ChooseDevices(id, *peer.tenant, request.environment, placed, &refusal->sentence);
   if (start.devices.empty()) return nullptr;
@@ -489,16 +480,6 @@ void SessionTable::SendTerms(const config::Config& config) {
 
 void SessionTable::EndAll(const transport::Closed& closed) {
   for (const auto& session : List()) End(session, closed);
-}
-
-void SessionTable::SetDraining(bool draining) {
-  base::MutexLock lock(mutex_);
-  draining_ = draining;
-}
-
-bool SessionTable::draining() {
-  base::MutexLock lock(mutex_);
-  return draining_;
 }
 
 void SessionTable::OnWorkerDied(const warden::WorkerDied& died) {
