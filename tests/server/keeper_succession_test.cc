@@ -64,7 +64,7 @@ class SuccessionTest : public KeeperTest {
     EXPECT_TRUE(wire::LocalPair(&worker.ours, &worker.keepers));
     const int files[] = {worker.keepers.get()};
     EXPECT_TRUE(wire::SendMessage(control.get(), message::Pack(keeper::Attach{number, {}}), files));
-    Say(control, Assign{number, tenant});
+    Say(control, Assign{number, tenant, {}});
     Say(worker.ours, Borrow{1, {message::kHelloToken, message::TokenOf(wire::SpokenVersions())}});
     EXPECT_TRUE(wire::ReceiveMessage(worker.ours.get(), milliseconds(5000)));
     return worker;
