@@ -130,10 +130,10 @@ class PromisesTest(unittest.TestCase):
         self.assertTrue(self.allocates(sibling, 448))
 
     def test_what_cannot_be_kept_is_refused(self):
-        self.serve({"one": {"memory": "1536MiB"}, "admin": {"admin": True}})
+        self.serve({"one": {"memory": "1200MiB"}, "admin": {"admin": True}})
         other = self.opened("admin")
         self.assertTrue(self.allocates(other, REST))
-        self.assertIn("the tenant's memory limit", self.refused("one", 1600))
+        self.assertIn("the tenant's memory limit", self.refused("one", 1300))
         self.assertRegex(self.refused("admin", 1600), "device|memory")
         self.assertEqual(1, len(self.longwire.status_as("admin")["sessions"]))
         first = self.opened("one", DECLARED)
