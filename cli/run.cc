@@ -94,8 +94,10 @@ void AddRequirements(CLI::App& command) {
                                         "how many devices the program shall see")
       ->type_name("N");
   command
-      .add_option_function<std::string>("--memory", keep("LONGWIRE_MEMORY"),
-                                        "memory that it needs on each device: 512MiB, 40GiB")
+      .add_option_function<std::string>(
+          "--memory", keep("LONGWIRE_MEMORY"),
+          "memory that it needs on each device, and that is kept for it: "
+          "512MiB, 40GiB")
       ->type_name("SIZE");
   command.add_flag_callback(
       "--across", [] { setenv("LONGWIRE_ACROSS", "1", 1); },

@@ -147,6 +147,29 @@ void PrintState(const transport::Device& device) {
   std::printf("  %s\n", text.c_str());
 }
 
+void PrintPromised(const transport::Device& device) {
+  if (device.promised() == 0) return;
+  std::printf("  %s declared by sessions, of it %s unused and kept for them\n",
+              BytesText(device.promised()).c_str(), BytesText(device.promised_unused()).c_str());
+}
+
+// How much memory a session declared, if it did.
+std::string PromisedText(const transport::Session& session) {
+  uint64_t promised = 0;
+  for (const transport::SessionMemory& memory : session.memory()) promised += memory.promised();
+  return promised == 0 ? "" : ", " + BytesText(promised) + " declared and kept for it";
+}
+
+void PrintWithdrawn(const transport::Daemon& daemon) {
+  if (!daemon.has_withdrawn()) return;
+  const transport::PoolWithdrawal& told = daemon.withdrawn();
+  const std::string by = told.by().empty() ? "" : " by " + Printable(told.by());
+  std::string then = told.drain() ? "; its sessions end by themselves" : "";
+  if (told.seconds() != 0) then = "; what runs is ended in " + std::to_string(told.left()) + " s";
+  std::printf("%s in the pool%s: no new sessions are placed here%s; longwire status --pool\n",
+              told.drain() ? "drained" : "cordoned", by.c_str(), then.c_str());
+}
+
 void PrintDevice(const transport::Device& device) {
   std::printf("\ndevice %d  %s  (keeper %d)%s\n", device.ordinal(),
               Printable(device.name()).c_str(), device.keeper_pid(),
@@ -158,6 +181,7 @@ void PrintDevice(const transport::Device& device) {
               BytesText(device.lendable()).c_str());
   std::printf("  %s more of sessions, %s of contexts and others\n",
               BytesText(device.charged()).c_str(), BytesText(device.others()).c_str());
+  PrintPromised(device);
 }
 
 void PrintText(const std::string& server, const transport::InspectReply& reply) {
@@ -179,6 +203,7 @@ void PrintText(const std::string& server, const transport::InspectReply& reply) 
     std::printf("no limit set: %s\n", Printable(sentence).c_str());
   }
   if (daemon.draining()) std::printf("draining: no new sessions are opened\n");
+  PrintWithdrawn(daemon);
   const transport::ModuleCache& modules = daemon.module_cache();
   if (modules.limit() != 0) {
     std::printf(
@@ -214,10 +239,10 @@ void PrintText(const std::string& server, const transport::InspectReply& reply) 
                   Printable(session.program_id()).c_str());
     }
     if (!session.moves().empty()) std::printf("  %s\n", Printable(session.moves()).c_str());
-    std::printf("  worker %d%s, keeper %s, %s leased, %s not leased, for %s\n",
+    std::printf("  worker %d%s, keeper %s, %s leased, %s not leased%s, for %s\n",
                 session.worker_pid(), session.warm() ? " (was warm)" : "", PidList(session).c_str(),
                 BytesText(session.leased()).c_str(), BytesText(ChargedTo(session)).c_str(),
-                SecondsText(session.seconds()).c_str());
+                PromisedText(session).c_str(), SecondsText(session.seconds()).c_str());
     std::printf("  %s of the host's memory held for it\n",
                 BytesText(session.host_memory()).c_str());
     std::printf("  up %s in %llu messages, down %s in %llu messages\n",

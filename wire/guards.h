@@ -54,6 +54,7 @@ inline constexpr std::string_view kGuards[] = {
     "peer",            // programs of other users at a local socket: wire/socket.cc
     "policy_answer",   // a policy whose answers are nonsense: policy/program.cc
     "policy_time",     // a policy that takes the daemon's time: policy/program.cc
+    "promises",        // memory that was promised to another session: server/keeper/promises.cc
     "quota",           // more memory than a tenant may have: server/keeper/main.cc
     "quota_bytes",     // more bytes in flight than a tenant may have: worker/transfer/in_flight.h
     "quota_sessions",  // more sessions than a tenant may have: daemon/sessions/session_table.cc

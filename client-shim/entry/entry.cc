@@ -120,8 +120,9 @@ void Entry::Log(CUresult result) const {
   if (result == CUDA_ERROR_NOT_SUPPORTED && BlameDriver(id_)) return;
   const char* name = ErrorName(result);
   const char* text = ErrorText(result);
+  const std::string why = result == CUDA_ERROR_OUT_OF_MEMORY ? TakeLackReason() : "";
   LogError(std::string(CallName(id_)) + " gave " + (name == nullptr ? "?" : name) + ": " +
-           (text == nullptr ? "no such error" : text));
+           (text == nullptr ? "no such error" : text) + (why.empty() ? "" : "; ") + why);
 }
 
 bool HasCurrentContext() { return !ThisThread().contexts.empty(); }

@@ -10,6 +10,7 @@
 #include <ctime>
 #include <deque>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/environment.h"
@@ -37,6 +38,7 @@ struct ErrorLog {
   CUlogIterator next LONGWIRE_GUARDED_BY(mutex) = 1;  // number of the next message
   std::vector<Callback> callbacks LONGWIRE_GUARDED_BY(mutex);
   uint64_t next_callback LONGWIRE_GUARDED_BY(mutex) = 1;
+  std::string lack LONGWIRE_GUARDED_BY(mutex);  // why the server refused memory last
 };
 
 ErrorLog& TheErrorLog() {
@@ -95,6 +97,18 @@ void LogError(const std::string& text) {
 }
 
 void LogErrorQuietly(const std::string& text) { Keep(WithPrefix(text)); }
+
+void SetLackReason(const std::string& text) {
+  ErrorLog& log = TheErrorLog();
+  base::MutexLock lock(log.mutex);
+  log.lack = text.substr(0, kMaxText);
+}
+
+std::string TakeLackReason() {
+  ErrorLog& log = TheErrorLog();
+  base::MutexLock lock(log.mutex);
+  return std::exchange(log.lack, {});
+}
 
 CUresult AddLogCallback(CUlogsCallback callback, void* data, CUlogsCallbackHandle* handle) {
   if (callback == nullptr) return CUDA_ERROR_INVALID_VALUE;

@@ -19,6 +19,11 @@ void LogError(const std::string& text);
 // Without callbacks: for threads on which the program's code must not run.
 void LogErrorQuietly(const std::string& text);
 
+// Why the server refused memory: the next call that fails for lack of it says so. Empty: there is
+// enough again.
+void SetLackReason(const std::string& text);
+std::string TakeLackReason();
+
 CUresult AddLogCallback(CUlogsCallback callback, void* data, CUlogsCallbackHandle* handle);
 CUresult RemoveLogCallback(CUlogsCallbackHandle handle);
 

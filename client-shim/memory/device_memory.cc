@@ -7,6 +7,7 @@
 #include "base/memory_sizes.h"
 #include "base/try.h"
 #include "client-shim/context/properties.h"
+#include "client-shim/entry/error_log.h"
 #include "client-shim/memory/allocation_trace.h"
 #include "client-shim/session/reclaim.h"
 #include "client-shim/session/session.h"
@@ -62,6 +63,7 @@ int DeviceMemory::Lease(const std::vector<uint64_t>& wanted, std::vector<mempool
   lease.bytes = bytes;
   auto answer = session_.CallAndWait({}, lease, lease.EncodedBytes());
   LONGWIRE_TRY(answer.code);
+  SetLackReason("");
   if (answer.reply.chunk.size() != bytes.size()) return CUDA_ERROR_OUT_OF_MEMORY;
   for (size_t i = 0; i < bytes.size(); ++i) chunks->push_back({answer.reply.chunk[i], bytes[i]});
   return CUDA_SUCCESS;

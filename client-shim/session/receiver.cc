@@ -403,6 +403,7 @@ bool ClientSession::OnError(const wire::DownHeader& header, wire::Reader& reader
         header.code, text.c_str());
   }
   if (header.code != 0) LogErrorQuietly(text);
+  if (header.code == 0) SetLackReason(text);
   Context* context = ContextByNumber(number);
   if (context == nullptr || header.code == 0) return true;
   bool sticky = (header.flags & wire::kSticky) != 0;

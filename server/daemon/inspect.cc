@@ -125,11 +125,31 @@ struct OfSessions {
     for (const warden::SessionCharge& charge : stats->charges->sessions) {
       charged[{charge.session, charge.device}] += charge.charged;
     }
+    if (!stats->promises) return;
+    for (const warden::SessionPromise& promise : stats->promises->sessions) {
+      promised[{promise.session, promise.device}] = promise.bytes;
+    }
   }
 
   std::map<uint64_t, std::vector<const warden::SessionStats*>> seats;
-  std::map<std::pair<uint64_t, int32_t>, uint64_t> charged;  // by session and device
+  std::map<std::pair<uint64_t, int32_t>, uint64_t> charged, promised;  // by session and device
 };
+
+void FillPromises(OfSessions& of_sessions, transport::InspectReply* reply) {
+  std::map<int32_t, std::pair<uint64_t, uint64_t>> sums;  // promised, unused
+  for (const auto& [place, bytes] : of_sessions.promised) {
+    uint64_t used = of_sessions.charged[place];
+    for (const warden::SessionStats* seat : of_sessions.seats[place.first]) {
+      if (seat->device == place.second) used += seat->leased;
+    }
+    sums[place.second].first += bytes;
+    sums[place.second].second += bytes - std::min(bytes, used);
+  }
+  for (transport::Device& device : *reply->mutable_devices()) {
+    device.set_promised(sums[device.ordinal()].first);
+    device.set_promised_unused(sums[device.ordinal()].second);
+  }
+}
 
 void FillCharges(const warden::Stats& stats, transport::InspectReply* reply) {
   if (!stats.charges) return;
@@ -199,6 +219,7 @@ void FillSession(ServerSession& session, const warden::Stats* stats, OfSessions&
     memory->set_idle(seat->idle);
     memory->set_swapped(seat->swapped);
     memory->set_charged(of_sessions.charged[{session.id(), seat->device}]);
+    memory->set_promised(of_sessions.promised[{session.id(), seat->device}]);
   }
   out->set_leased(leased);
   out->set_host_memory(host_memory.UsedBy(session.id()));
@@ -260,6 +281,7 @@ transport::InspectReply Inspect(SessionTable& table, const Peer& peer) {
     reply.mutable_daemon()->set_warden_problem(problem);
   }
   OfSessions of_sessions(stats);
+  FillPromises(of_sessions, &reply);
   for (const auto& session : table.List()) {
     if (!peer.MaySee(*session->client().peer.tenant)) continue;
     FillSession(*session, stats ? &*stats : nullptr, of_sessions, table.host_memory(),
@@ -345,6 +367,7 @@ class InspectCall final : public UnaryCall<transport::InspectRequest, transport:
         AddRules(table, peer, request().rules_of(), &reply);
       }
       const bool all = peer.tenant->admin() || table.config()->tenants_size() == 0;
+      InspectWithdrawal(loop().pool(), all, &reply);
       if (request().pool()) InspectPool(loop().pool(), all, peer.tenant->name(), &reply);
     }
     Finish(reply);

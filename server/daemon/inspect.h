@@ -12,6 +12,8 @@ transport::InspectReply Inspect(SessionTable& table, const Peer& peer);
 class Pool;
 // Adds the pool, with the waiting programs of all, or of `tenant`; nothing without a pool.
 void InspectPool(Pool* pool, bool all, const std::string& tenant, transport::InspectReply* reply);
+// Adds that the server's host was taken out of service through its pool; without asking etcd.
+void InspectWithdrawal(const Pool* pool, bool all, transport::InspectReply* reply);
 // What an administrator may see.
 transport::InspectReply InspectAll(SessionTable& table, const transport::InspectRequest& request);
 

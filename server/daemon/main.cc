@@ -105,6 +105,7 @@ Scrape NewScrape(SessionTable& table, const AcceptLoop& accept, const Pool* pool
   Scrape scrape;
   scrape.figures = InspectAll(table, {});
   scrape.drifts = table.statistics().Drifts();
+  InspectWithdrawal(pool, true, &scrape.figures);
   scrape.per_session = table.config()->metrics_per_session();
   scrape.sessions_limit = table.config()->max_sessions();
   scrape.refusals = table.identities().Refusals();
@@ -165,6 +166,7 @@ std::string AnswerControl(const Control::Caller& caller, std::string_view encode
     reply.set_another_daemon(true);
   } else if (request.has_inspect()) {
     *reply.mutable_inspect() = InspectAll(table, request.inspect());
+    InspectWithdrawal(pool, true, reply.mutable_inspect());
     if (request.inspect().pool()) InspectPool(pool, true, "", reply.mutable_inspect());
   } else if (request.has_who()) {
     *reply.mutable_who() = Who(accept, request.who());

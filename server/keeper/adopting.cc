@@ -54,6 +54,11 @@ void ChunkPool::Adopt() {
     worker.charged = entry.charged;
     charged_ += entry.charged;
   }
+  for (auto& [id, worker] : workers_) worker.owed = worker.leased + worker.charged;
+  for (const LoanTable::Promise& entry : content.promises) {
+    workers_[entry.worker].promised = entry.bytes;
+    promised_ += entry.bytes;
+  }
 }
 
 void ChunkPool::Reconcile(uint64_t worker, std::vector<uint64_t> chunks, uint64_t charged) {
@@ -99,7 +104,7 @@ void ChunkPool::Settle(const std::set<uint64_t>& living) {
   if (options_.quota == nullptr) return;
   std::map<uint64_t, uint64_t> bytes;
   for (const auto& [worker, state] : workers_) {
-    bytes[worker] = state.leased + state.swapped + state.charged;
+    bytes[worker] = std::max(state.promised, state.leased + state.swapped + state.charged);
   }
   options_.quota->SetCharged(bytes);
 }

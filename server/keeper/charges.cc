@@ -40,7 +40,7 @@ ChunkPool::Step ChunkPool::AdvanceCharge(LeaseInProgress* lease, bool patient) {
   bool unlimited = quota == nullptr || quota->limit(lease->worker) == UINT64_MAX;
   uint64_t more = lease->most - bytes;
   if (unlimited && more <= FreeOnDevice(lease->worker) &&
-      (quota == nullptr || quota->Charge(lease->worker, more))) {
+      (!kCharges || ChargeTenant(lease->worker, more))) {
     bytes += more;
   }
   lease->charged = bytes;
@@ -62,20 +62,15 @@ void ChunkPool::Uncharge(uint64_t worker, uint64_t bytes) {
   found->second.charged -= bytes;
   charged_ -= bytes;
   if (options_.loans != nullptr) options_.loans->SetCharged(worker, found->second.charged);
-  if (options_.quota != nullptr && kCharges) options_.quota->Refund(worker, bytes);
+  if (kCharges) RefundTenant(worker, bytes);
   ++version_;
-}
-
-uint64_t ChunkPool::FreeBesideChunks(uint64_t worker) const {
-  uint64_t used = leased_ + charged_;
-  if (options_.quota != nullptr) used += options_.quota->ReservedForOthers(worker);
-  return total() - std::min(total(), used);
 }
 
 uint64_t ChunkPool::FreeWith(uint64_t worker, uint64_t more, uint64_t more_of_tenant) const {
   uint64_t device = FreeOnDevice(worker) + more;
   if (options_.quota == nullptr) return std::min(device, lendable_);
   uint64_t room = options_.quota->room_with_spare(worker);
+  more_of_tenant += ChargedAhead(worker);  // the tenant is charged for it already
   room += std::min(more_of_tenant, UINT64_MAX - room);
   return std::min({device, room, lendable_});
 }
@@ -83,8 +78,8 @@ uint64_t ChunkPool::FreeWith(uint64_t worker, uint64_t more, uint64_t more_of_te
 void ChunkPool::AddEnding(uint64_t* all, std::map<uint32_t, uint64_t>* by_tenant) const {
   for (const auto& [id, worker] : workers_) {
     if (!worker.ending) continue;
-    *all += worker.leased + worker.charged;
-    (*by_tenant)[TenantOf(id)] += worker.leased + worker.charged;
+    *all += EndingOf(worker);
+    (*by_tenant)[TenantOf(id)] += EndingOf(worker);
   }
 }
 

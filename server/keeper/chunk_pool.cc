@@ -10,6 +10,12 @@ namespace {
 
 const bool kChecksLent = !wire::kPlantedBug && !wire::GuardIsOff("lent");
 
+std::string KeptFor(uint64_t bytes) {
+  if (bytes == 0) return "";
+  return "; " + std::to_string(bytes) +
+         " are kept for other sessions, which declared that they need them (longwire run --memory)";
+}
+
 }  // namespace
 
 void ChunkPool::Shelf::Add(uint64_t chunk, uint64_t size) {
@@ -90,6 +96,7 @@ ChunkPool::Step ChunkPool::Start(uint64_t worker, const Lease& request, LeaseInP
 
 ChunkPool::Step ChunkPool::Advance(LeaseInProgress* lease, bool patient) {
   if (lease->charges) return AdvanceCharge(lease, patient);
+  if (lease->promises) return AdvancePromise(lease, patient);
   if (lease->chunks.empty()) {
     bool found = false;
     Step step = Assign(lease, patient, &found);
@@ -123,11 +130,12 @@ ChunkPool::Step ChunkPool::Advance(LeaseInProgress* lease, bool patient) {
 bool ChunkPool::Lacks(LeaseInProgress* lease, uint64_t need, bool patient, Step* step) {
   Quota* quota = options_.quota;
   uint64_t device = lease->charges ? FreeBesideChunks(lease->worker) : FreeOnDevice(lease->worker);
-  uint64_t room = quota == nullptr ? UINT64_MAX : quota->room(lease->worker);
+  uint64_t room = TenantsRoom(lease->worker);
   lease->lacks = need - std::min({need, device, room});
   lease->of_tenant = need > room;
   // Two keepers may charge the same tenant at the same time: the charge itself decides.
-  if (lease->lacks == 0 && quota != nullptr && !quota->Charge(lease->worker, need)) {
+  const bool charges = !lease->promises;
+  if (lease->lacks == 0 && charges && !ChargeTenant(lease->worker, need)) {
     lease->lacks = need;
     lease->of_tenant = true;
   }
@@ -136,7 +144,8 @@ bool ChunkPool::Lacks(LeaseInProgress* lease, uint64_t need, bool patient, Step*
   uint64_t soon = of_tenant ? EndingBytes(lease->worker) : EndingBytes();
   if (patient && lease->lacks <= soon) {
     *step = Step::kWaiting;
-  } else if (of_tenant && lease->for_part && !lease->spare && quota->Want(lease->worker, need)) {
+  } else if (of_tenant && lease->for_part && !lease->spare &&
+             quota->Want(lease->worker, need - std::min(need, ChargedAhead(lease->worker)))) {
     *step = Step::kWaiting;
   } else if (of_tenant) {
     *step = Refused(lease, kOutOfMemory,
@@ -144,9 +153,10 @@ bool ChunkPool::Lacks(LeaseInProgress* lease, uint64_t need, bool patient, Step*
                         " left of the tenant's memory limit of " +
                         std::to_string(quota->limit(lease->worker)));
   } else {
-    *step = Refused(lease, kOutOfMemory,
-                    std::to_string(need) + " bytes asked for, " + std::to_string(device) + " of " +
-                        std::to_string(lendable_) + " free");
+    *step =
+        Refused(lease, kOutOfMemory,
+                std::to_string(need) + " bytes asked for, " + std::to_string(device) + " of " +
+                    std::to_string(lendable_) + " free" + KeptFor(UnusedByOthers(lease->worker)));
   }
   return true;
 }
@@ -263,7 +273,7 @@ void ChunkPool::MakeIdle(uint64_t id) {
   if (options_.policy != nullptr) options_.policy->Removed(id);
   if (options_.loans != nullptr) options_.loans->Remove(id);
   leased_ -= chunk.bytes;
-  if (options_.quota != nullptr) options_.quota->Refund(chunk.worker, chunk.bytes);
+  RefundTenant(chunk.worker, chunk.bytes);
   chunk.taken = false;
   ++version_;
   if (chunk.shared || chunk.adopted) return LetGo(id);
@@ -288,7 +298,7 @@ void ChunkPool::GiveUp(LeaseInProgress* lease, std::span<const uint64_t> created
   // Each chunk's share is refunded with it, the rest here.
   uint64_t rest = lease->charged;
   for (uint64_t chunk : lease->chunks) rest -= chunks_.at(chunk).bytes;
-  if (options_.quota != nullptr) options_.quota->Refund(lease->worker, rest);
+  RefundTenant(lease->worker, rest);
   lease->charged = 0;
   for (uint64_t chunk : lease->chunks) MakeIdle(chunk);
   for (uint64_t chunk : created) {
@@ -334,6 +344,7 @@ void ChunkPool::Gone(uint64_t worker) {
   Return(worker, all);
   shared_.Gone(worker, [&](uint64_t chunk) { return chunks_.at(chunk).worker; });
   Uncharge(worker, holder->second.charged);
+  SetPromised(worker, 0);
   for (auto& [size, chunks] : std::exchange(holder->second.held.by_size, {})) {
     for (uint64_t id : chunks) {
       Chunk& chunk = chunks_.at(id);
@@ -461,11 +472,6 @@ uint64_t ChunkPool::TotalFor(uint64_t worker) const {
   return options_.quota == nullptr ? total() : std::min(total(), options_.quota->ceiling(worker));
 }
 
-uint64_t ChunkPool::FreeOnDevice(uint64_t worker) const {
-  uint64_t reserved = options_.quota == nullptr ? 0 : options_.quota->ReservedForOthers(worker);
-  return free() - std::min(free(), reserved);
-}
-
 uint64_t ChunkPool::FreeFor(uint64_t worker, uint64_t idle, uint64_t idle_of_tenant) const {
   // A lease waits for memory of ending workers, so it counts as free.
   return FreeWith(worker, idle + EndingBytes(), idle_of_tenant + EndingBytes(worker));
@@ -480,7 +486,7 @@ uint64_t ChunkPool::EndingBytes(uint64_t of_tenant_of) const {
   uint64_t bytes = 0;
   for (const auto& [id, worker] : workers_) {
     bool counts = of_tenant_of == 0 || TenantOf(id) == TenantOf(of_tenant_of);
-    bytes += worker.ending && counts ? worker.leased + worker.charged : 0;
+    bytes += worker.ending && counts ? EndingOf(worker) : 0;
   }
   return bytes;
 }

@@ -10,6 +10,7 @@
 // when no process has the chunk.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <deque>
@@ -53,7 +54,8 @@ struct LeaseInProgress {
   std::vector<uint64_t> chunks;  // ids, one for each size; empty until memory was found for all
   uint64_t charged = 0;          // to the tenant, bytes
   bool charges = false;          // a Charge: its bytes have no chunks
-  uint64_t most = 0;             // bytes that a Charge may get
+  bool promises = false;         // nothing is lent: its bytes are kept for the worker
+  uint64_t most = 0;             // bytes that a Charge may get, or that are promised
   bool spare = false;            // optional: no memory is reclaimed for it
   bool comes_back = false;       // a swap-in: its chunks are lent already
   int code = kSuccess;           // why it was refused
@@ -106,6 +108,24 @@ class ChunkPool {
   uint64_t ChargedTo(uint64_t worker) const;
   uint64_t charged() const { return charged_; }  // bytes
   uint64_t created() const { return created_; }  // bytes of all chunks
+
+  // Memory that is kept for the worker from now on, though it has not leased it (promises.cc).
+  // kGranted: it is.
+  Step StartPromise(uint64_t worker, uint64_t bytes, LeaseInProgress* lease);
+  // Of a predecessor, which had it.
+  void AdoptPromise(uint64_t worker, uint64_t bytes);
+  // Bytes that lack for each other worker to have all of its memory on the device, if so much were
+  // promised to this one; 0 where nothing is swapped.
+  uint64_t LacksToComeBack(uint64_t worker, uint64_t promised) const;
+  // Bytes that were promised to the worker; to all others.
+  uint64_t PromisedTo(uint64_t worker) const;
+  uint64_t PromisedToOthers(uint64_t worker) const;
+  // How much of the worker's memory others may have: what is promised to it stays on the device.
+  uint64_t BeyondPromise(uint64_t worker) const;
+  // What others may have of `idle` bytes that the worker would return.
+  uint64_t ForOthers(uint64_t worker, uint64_t idle) const {
+    return std::min(idle, BeyondPromise(worker));
+  }
 
   // The worker of a waiting lease has gone.
   void Cancel(LeaseInProgress* lease);
@@ -192,7 +212,7 @@ class ChunkPool {
   uint64_t total() const { return device_.identity().total; }
   uint64_t lendable() const { return lendable_; }
   uint64_t free() const { return lendable_ - leased_; }
-  // free() without what is reserved for other tenants.
+  // free() without what is reserved for other tenants, and promised to other workers.
   uint64_t FreeOnDevice(uint64_t worker) const;
   // The same of what the driver may allocate beside the chunks.
   uint64_t FreeBesideChunks(uint64_t worker) const;
@@ -262,6 +282,8 @@ class ChunkPool {
     uint64_t leased_peak = 0;
     uint64_t swapped = 0;
     uint64_t charged = 0;
+    uint64_t owed = 0;  // for what its tenant is charged: all of these, and waiting leases
+    uint64_t promised = 0;
     uint32_t version = 0;
     size_t moving = 0;  // chunks
     bool ending = false;
@@ -278,6 +300,22 @@ class ChunkPool {
   // Finds or creates a chunk for every size, or reserves nothing; *found: which of the two.
   Step Assign(LeaseInProgress* lease, bool patient, bool* found);
   Step AdvanceCharge(LeaseInProgress* lease, bool patient);
+  Step AdvancePromise(LeaseInProgress* lease, bool patient);
+  // Tenants are charged for what was promised, or is used: for the larger. So these charge and
+  // refund only what is more than was promised.
+  bool ChargeTenant(uint64_t worker, uint64_t bytes, bool anyway = false);
+  void RefundTenant(uint64_t worker, uint64_t bytes);
+  bool SetPromised(uint64_t worker, uint64_t bytes);
+  // What is promised to the worker and not used; to all others.
+  static uint64_t UnusedOf(const Worker& worker);
+  uint64_t UnusedBy(uint64_t worker) const;
+  uint64_t UnusedByOthers(uint64_t worker) const;
+  // free() without what is promised to other workers.
+  uint64_t FreeToComeBack(uint64_t worker) const;
+  // What the tenant may still lease for the worker; what of that is charged already.
+  uint64_t TenantsRoom(uint64_t worker) const;
+  uint64_t ChargedAhead(uint64_t worker) const;
+  static uint64_t EndingOf(const Worker& worker);
   uint64_t FindIdle(uint64_t worker, uint64_t size);
   int CreateChunk(uint64_t bytes, uint64_t* chunk);
   void ReleaseChunk(uint64_t chunk);  // must be idle
@@ -325,6 +363,10 @@ class ChunkPool {
   HostPool host_;
   uint64_t next_chunk_ = 1;
   uint64_t version_ = 1;
+  uint64_t promised_ = 0;
+  // Of all promises, as it was at that version.
+  mutable uint64_t unused_ = 0;
+  mutable uint64_t unused_at_ = 0;
 };
 
 }  // namespace longwire::keeper

@@ -78,19 +78,21 @@ void ChunkPool::GiveBackBorrowed(uint64_t worker, uint64_t id) {
   ++version_;
 }
 
-// The tenant stays the same, so that nothing changes in the ledger of quotas.
+// The tenant stays the same; what it is charged changes only by what was promised to the two.
 void ChunkPool::HandOver(uint64_t id) {
   Chunk& chunk = chunks_.at(id);
   uint64_t next = chunk.borrowers.begin()->first;
   Worker& before = workers_.at(chunk.worker);
   before.lent.erase(id);
   before.leased -= chunk.bytes;
+  RefundTenant(chunk.worker, chunk.bytes);
   if (options_.loans != nullptr) options_.loans->HandOver(id, next);
   GiveBackBorrowed(next, id);
   chunk.worker = next;
   Worker& after = workers_.at(next);
   after.lent.insert(id);
   after.leased += chunk.bytes;
+  ChargeTenant(next, chunk.bytes, true);
   after.leased_peak = std::max(after.leased_peak, after.leased);
 }
 

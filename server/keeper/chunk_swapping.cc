@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "server/keeper/chunk_pool.h"
+#include "wire/guards.h"
 
 namespace longwire::keeper {
 
@@ -12,10 +13,15 @@ std::vector<Region> ChunkPool::Movable(uint64_t worker, bool later) const {
   auto holder = workers_.find(worker);
   // A worker with borrowed chunks may be using them together with their owner.
   if (holder == workers_.end() || !holder->second.borrowed.empty()) return movable;
+  // What was promised stays on the device.
+  uint64_t stays = PromisedTo(worker) - std::min(PromisedTo(worker), ChargedTo(worker));
+  if (wire::GuardIsOff("promises")) stays = 0;
   for (uint64_t id : holder->second.lent) {
     const Chunk& chunk = chunks_.at(id);
     bool here = chunk.place == Place::kHere || (later && chunk.place == Place::kComing);
-    if (!here || chunk.shared || chunk.adopted) continue;
+    const bool kept = here && stays != 0;
+    if (kept) stays -= std::min(stays, chunk.bytes);
+    if (!here || kept || chunk.shared || chunk.adopted) continue;
     movable.push_back({id, worker, chunk.bytes});
   }
   return movable;
@@ -74,13 +80,13 @@ std::vector<SwapJob> ChunkPool::ComeBack(std::span<const Region> order, bool all
   for (const Region& region : order) {
     if (chunks_.at(region.id).handle == 0) need += region.bytes;
   }
-  lease->lacks = need - std::min(need, free());
+  lease->lacks = need - std::min(need, FreeToComeBack(lease->worker));
   if (all && lease->lacks != 0) return jobs;
   Worker& holder = workers_.at(lease->worker);
   for (const Region& region : order) {
     Chunk& chunk = chunks_.at(region.id);
     bool copied = chunk.handle == 0;
-    if (copied && (chunk.bytes > free() || CreateAgain(chunk) != kSuccess)) {
+    if (copied && (chunk.bytes > FreeToComeBack(lease->worker) || CreateAgain(chunk) != kSuccess)) {
       lease->lacks = std::max(lease->lacks, chunk.bytes);
       continue;
     }
@@ -137,7 +143,7 @@ void ChunkPool::Drop(uint64_t id) {
   holder.lent.erase(id);
   if (options_.policy != nullptr) options_.policy->Removed(id);
   if (options_.loans != nullptr) options_.loans->Remove(id);
-  if (options_.quota != nullptr) options_.quota->Refund(chunk.worker, chunk.bytes);
+  RefundTenant(chunk.worker, chunk.bytes);
   (chunk.handle != 0 ? holder.leased : holder.swapped) -= chunk.bytes;
   (chunk.handle != 0 ? leased_ : swapped_) -= chunk.bytes;
   ++version_;

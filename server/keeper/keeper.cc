@@ -81,6 +81,7 @@ bool Keeper::RunOnce(std::chrono::milliseconds timeout) {
   StartScrubbing();
   AddHostMemory();
   SendState();
+  SendPromised();
   FillPollSet();
   const int ready = poll_set_.Wait(Patience(timeout));
   if (ready < 0) return errno == EINTR;
@@ -109,7 +110,7 @@ std::chrono::milliseconds Keeper::Patience(std::chrono::milliseconds timeout) co
   if (tidying_) at_most(milliseconds(0));
   if (pages_due_) at_most(UntilPagesAreDue());
   if (next_unused_ != Drain::Time::max()) until(next_unused_);
-  if (sent_version_ != Version()) at_most(kStateInterval);
+  if (sent_version_ != Version() || !promised_.empty()) at_most(kStateInterval);
   if (LacksPrepared()) until(prepare_from_);
   return timeout;
 }
@@ -173,7 +174,7 @@ bool Keeper::ReadControl(bool* open) {
     return true;
   }
   if (message::Unpack(message->bytes, &assign) == wire::WireResult::kOk) {
-    if (quota_ != nullptr) quota_->Assign(assign.worker, assign.tenant);
+    TakeAssign(assign);
     return true;
   }
   if (message::Unpack(message->bytes, &attach) != wire::WireResult::kOk ||
@@ -302,6 +303,7 @@ bool Keeper::AdvanceLeases() {
     if (!session.waits() && !session.later.empty()) {
       HandleRequest(session, std::exchange(session.later, {}));
     }
+    if (!session.waits() && session.promise) StartPromise(session);
     waiting |= !session.later.empty();
     if (session.lease == nullptr) continue;
     bool patient = now - session.asked < kEndingPatience;
@@ -312,6 +314,8 @@ bool Keeper::AdvanceLeases() {
     }
     if (step == ChunkPool::Step::kWaiting) {
       waiting = true;
+    } else if (session.lease->promises) {
+      AnswerPromise(session);
     } else if (step == ChunkPool::Step::kRefused) {
       RefuseLease(session);
     } else if (session.lease->charges) {
@@ -406,6 +410,7 @@ void Keeper::CloseSocket(KeeperSession& session) {
   if (!session.socket.valid()) return;
   shutdown(session.socket.get(), SHUT_RDWR);  // the warden has this end, too
   session.socket.Reset();
+  DropPromise(session);
   session.answers.clear();
   session.later.clear();
   session.info.reset();

@@ -75,6 +75,7 @@ class Keeper {
     bool watched = false;                             // was asked to report its work
     std::deque<std::vector<std::byte>> answers;       // that do not fit into the socket yet
     base::PollSet::Entry socket_events, process_end;  // of this pass; none: attached in it
+    std::optional<uint64_t> promise{};                // bytes that the warden asks to keep for it
     bool waits() const { return lease != nullptr || info.has_value(); }
     bool blocked() const { return grant != nullptr || !answers.empty() || !later.empty(); }
   };
@@ -99,6 +100,12 @@ class Keeper {
   bool SendGrant(KeeperSession& session);
   void RefuseGrant(KeeperSession& session, int code);
   void RefuseLease(KeeperSession& session);
+  // What the warden asks to keep for sessions (promises.cc).
+  void TakeAssign(const Assign& assign);
+  void StartPromise(KeeperSession& session);
+  void AnswerPromise(KeeperSession& session);
+  void DropPromise(KeeperSession& session);
+  void SendPromised();
   bool AdvanceLeases();  // true if one still waits
   // Asks sessions for memory for a lease. False: no session is left to ask or to wait for.
   bool Reclaim(KeeperSession& session);
@@ -176,6 +183,7 @@ class Keeper {
   base::PollSet poll_set_;  // of this pass, filled by FillPollSet
   base::PollSet::Entry control_events_, small_scrubbed_, large_scrubbed_, swapped_, health_events_;
   std::map<uint64_t, KeeperSession> sessions_;            // by worker
+  std::deque<std::vector<std::byte>> promised_{};         // answers that the warden lacks
   bool waiting_ = false;                                  // a lease or a GetInfo waits
   bool pages_due_ = false;                                // something changed since
   InfoTime pages_written_{};                              // when they were written

@@ -22,6 +22,7 @@ const bool kHeldFirst = !wire::GuardIsOff("held_first");
 
 void Keeper::TakeOver(KeeperSession& session, const Again& again) {
   if (quota_ != nullptr) quota_->Assign(session.worker, again.tenant);
+  if (again.promised) pool_.AdoptPromise(session.worker, *again.promised);
   session.version = pool_.VersionOf(session.worker);
   const bool knows = session.version >= kReattachSince;
   const bool is_old = !knows && (session.version != 0 || pool_.LeasedBy(session.worker) != 0);

@@ -26,7 +26,8 @@ std::vector<uint64_t> Keeper::Lenders(uint64_t worker, bool of_tenant, bool itse
   std::vector<uint64_t> lenders;
   for (const auto& [other, session] : sessions_) {
     bool counts = !of_tenant || pool_.TenantOf(other) == pool_.TenantOf(worker);
-    if ((other != worker || itself) && counts && Lends(session)) lenders.push_back(other);
+    const bool has = other == worker || pool_.BeyondPromise(other) != 0;
+    if ((other != worker || itself) && counts && has && Lends(session)) lenders.push_back(other);
   }
   return lenders;
 }
@@ -67,7 +68,8 @@ Keeper::Figures Keeper::AllFigures() const {
   pool_.AddEnding(&all.more, &all.more_of_tenant);
   for (const auto& [worker, session] : sessions_) {
     if (!drains_ || !Lends(session)) continue;
-    const uint64_t idle = std::min(drain_.IdleOf(worker), pool_.LeasedBy(worker));
+    uint64_t idle = std::min(drain_.IdleOf(worker), pool_.LeasedBy(worker));
+    idle = pool_.ForOthers(worker, idle);
     all.more += idle;
     all.more_of_tenant[pool_.TenantOf(worker)] += idle;
     const InfoTime until = drain_.FigureCountsUntil(worker);
@@ -86,6 +88,7 @@ Info Keeper::InfoOf(const KeeperSession& session, const Figures& all) const {
   // What it keeps free itself its client adds.
   uint64_t own = 0;
   if (drains_ && Lends(session)) own = std::min(drain_.IdleOf(worker), pool_.LeasedBy(worker));
+  own = pool_.ForOthers(worker, own);
   auto of_tenant = all.more_of_tenant.find(pool_.TenantOf(worker));
   uint64_t tenants = of_tenant == all.more_of_tenant.end() ? 0 : of_tenant->second;
   return {0, pool_.FreeWith(worker, all.more - own, tenants - std::min(own, tenants)),

@@ -162,10 +162,13 @@ bool Keeper::SwapFor(KeeperSession& session) {
   if (!swaps_on_ || pool_.host().bytes() == 0 || lease.lacks == 0) return false;
   if (lease.spare || lease.of_tenant) return false;
   uint64_t has = pool_.LeasedBy(session.worker) + pool_.SwappedBy(session.worker), need = 0;
+  const uint64_t kept = pool_.PromisedToOthers(session.worker);
   for (uint64_t size : lease.sizes) need += size;
-  if (has + need > pool_.lendable()) {
+  const uint64_t most = pool_.lendable() - std::min(pool_.lendable(), kept);
+  if (lease.promises ? pool_.LacksToComeBack(session.worker, need) != 0 : has + need > most) {
     lease.sentence = "the session would have " + std::to_string(has + need) +
-                     " bytes, more than the device's " + std::to_string(pool_.lendable());
+                     " bytes, more than the device's " + std::to_string(pool_.lendable()) +
+                     (kept == 0 ? "" : " without what is kept for others, " + std::to_string(kept));
     return false;
   }
   Swaps::Want want{lease.lacks, pool_.host().room(), pool_.leaving(), false, {}};

@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint64_t kMagic = 0x6b6f6f62746e656c;
 
-enum class Kind : uint32_t { kFree, kChunk, kBorrowed, kWorker };
+enum class Kind : uint32_t { kFree, kChunk, kBorrowed, kWorker, kPromise };
 
 }  // namespace
 
@@ -22,7 +22,7 @@ struct LoanTable::Slot {
   std::atomic<uint32_t> number;  // times, version
   std::atomic<uint64_t> worker;
   std::atomic<uint64_t> chunk;
-  std::atomic<uint64_t> bytes;  // of the chunk; charged
+  std::atomic<uint64_t> bytes;  // of the chunk; charged; promised
 };
 
 struct LoanTable::Table {
@@ -67,6 +67,7 @@ LoanTable::Content LoanTable::Read() {
   chunks_.clear();
   borrowed_.clear();
   workers_.clear();
+  promises_.clear();
   used_ = std::min(table_->used.load(), kSlots);
   for (uint32_t i = 0; i < used_; ++i) {
     Slot& slot = table_->slots[i];
@@ -83,6 +84,10 @@ LoanTable::Content LoanTable::Read() {
       case Kind::kWorker:
         workers_[worker] = i;
         content.workers.push_back({worker, bytes, slot.number});
+        break;
+      case Kind::kPromise:
+        promises_[worker] = i;
+        content.promises.push_back({worker, bytes});
         break;
       default:
         free_.push_back(i);
@@ -177,7 +182,25 @@ void LoanTable::SetCharged(uint64_t worker, uint64_t bytes) {
   if (workers_.contains(worker) || HasRoom(1)) WorkerSlot(worker).bytes = bytes;
 }
 
+bool LoanTable::SetPromised(uint64_t worker, uint64_t bytes) {
+  auto found = promises_.find(worker);
+  if (found != promises_.end()) {
+    Clear(found->second);
+    promises_.erase(found);
+  }
+  if (bytes == 0) return true;
+  if (!HasRoom(1)) return false;
+  uint32_t at = NewSlot();
+  Slot& slot = table_->slots[at];
+  slot.worker = worker;
+  slot.bytes = bytes;
+  slot.kind = Kind::kPromise;
+  promises_[worker] = at;
+  return true;
+}
+
 void LoanTable::Forget(uint64_t worker) {
+  SetPromised(worker, 0);
   auto found = workers_.find(worker);
   if (found == workers_.end()) return;
   Clear(found->second);

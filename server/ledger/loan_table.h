@@ -18,7 +18,8 @@ namespace longwire::keeper {
 
 class LoanTable {
  public:
-  // Entries of chunks, of borrowers and of workers together. Pages that have none take no memory.
+  // Entries of chunks, of borrowers, of workers and of promises together. Pages that have none take
+  // no memory.
   static constexpr uint32_t kSlots = 1 << 20;
 
   struct Chunk {
@@ -37,6 +38,12 @@ class LoanTable {
     uint32_t version = 0;  // that it speaks; 0: not known
   };
 
+  // What the worker was promised (server/protocol/promises.h), in bytes.
+  struct Promise {
+    uint64_t worker = 0;
+    uint64_t bytes = 0;
+  };
+
   static std::unique_ptr<LoanTable> Create();
   static std::unique_ptr<LoanTable> Map(wire::Descriptor memory);  // nullptr: it is none
   ~LoanTable();
@@ -46,6 +53,7 @@ class LoanTable {
     std::vector<Chunk> chunks;
     std::vector<Borrowed> borrowed;
     std::vector<Worker> workers;
+    std::vector<Promise> promises;
   };
   Content Read();
   // No chunk has this number or a larger one.
@@ -59,6 +67,8 @@ class LoanTable {
   void Remove(uint64_t chunk);                 // ignored if it was not lent
   void SetVersion(uint64_t worker, uint32_t version);
   void SetCharged(uint64_t worker, uint64_t bytes);
+  // False: the table has no room for it. 0: none any more.
+  bool SetPromised(uint64_t worker, uint64_t bytes);
   void Forget(uint64_t worker);  // which has no chunks any more
 
   int descriptor() const { return memory_.get(); }
@@ -80,6 +90,7 @@ class LoanTable {
   std::unordered_map<uint64_t, uint32_t> chunks_;
   std::map<std::pair<uint64_t, uint64_t>, uint32_t> borrowed_;  // by chunk and worker
   std::unordered_map<uint64_t, uint32_t> workers_;
+  std::unordered_map<uint64_t, uint32_t> promises_;  // by worker
 };
 
 }  // namespace longwire::keeper

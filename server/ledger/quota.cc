@@ -183,12 +183,13 @@ bool TenantLedger::latency_critical(uint32_t tenant) {
   return table_->latency_critical[tenant];
 }
 
-bool TenantLedger::Charge(uint32_t tenant, int32_t device, uint64_t bytes) {
+bool TenantLedger::Charge(uint32_t tenant, int32_t device, uint64_t bytes, bool anyway) {
   if (tenant >= kTenants || device < 0 || device >= kDevices) return false;
   Locked lock(*table_);
   uint64_t limit = table_->limit[tenant];
   uint64_t sum = Sum(tenant);
-  if (limit != UINT64_MAX && (sum > limit || bytes > limit - sum)) return false;
+  const bool exceeds = limit != UINT64_MAX && (sum > limit || bytes > limit - sum);
+  if (exceeds && !anyway) return false;
   table_->charged[tenant][device] += bytes;
   return true;
 }
@@ -228,10 +229,10 @@ uint32_t Quota::TenantOf(uint64_t worker) const {
   return found == tenants_.end() ? 0 : found->second;
 }
 
-bool Quota::Charge(uint64_t worker, uint64_t bytes) {
+bool Quota::Charge(uint64_t worker, uint64_t bytes, bool anyway) {
   uint32_t tenant = TenantOf(worker);
   if (!enforced_) tenant = 0;
-  return ledger_.Charge(tenant, device_, bytes);
+  return ledger_.Charge(tenant, device_, bytes, anyway);
 }
 
 void Quota::Refund(uint64_t worker, uint64_t bytes) {

@@ -55,8 +55,8 @@ class TenantLedger {
   void SetLatencyCritical(uint32_t tenant, bool yes);
   bool latency_critical(uint32_t tenant);
 
-  // False: the limit would be exceeded, and nothing was charged.
-  bool Charge(uint32_t tenant, int32_t device, uint64_t bytes);
+  // False: the limit would be exceeded, and nothing was charged. `anyway`: beyond the limit, too.
+  bool Charge(uint32_t tenant, int32_t device, uint64_t bytes, bool anyway = false);
   void Refund(uint32_t tenant, int32_t device, uint64_t bytes);
   void ForgetDevice(int32_t device);
   // What is charged on the device from now on, by tenant; nothing to others.
@@ -84,7 +84,7 @@ class Quota {
 
   void Assign(uint64_t worker, uint32_t tenant) { tenants_[worker] = tenant; }
   void Forget(uint64_t worker) { tenants_.erase(worker); }
-  bool Charge(uint64_t worker, uint64_t bytes);
+  bool Charge(uint64_t worker, uint64_t bytes, bool anyway = false);
   void Refund(uint64_t worker, uint64_t bytes);
   uint64_t limit(uint64_t worker) { return ledger_.limit(TenantOf(worker)); }
   uint64_t reservation(uint64_t worker) { return ledger_.reservation(TenantOf(worker)); }

@@ -65,6 +65,12 @@ bool HostPart::joined(std::string* sentence) const {
 
 bool HostPart::withdrawn() const {
   base::MutexLock lock(mutex_);
+  return withdrawn_.has_value();
+}
+
+std::optional<Withdrawal> HostPart::withdrawal(uint64_t* left) const {
+  base::MutexLock lock(mutex_);
+  *left = drain_left_;
   return withdrawn_;
 }
 
@@ -242,7 +248,8 @@ void HostPart::Follow(const etcd::pb::KeyValue& kv) {
     if (!WriteIdentity(&sentence)) Log(LogLevel::kWarning, sentence);
   }
   base::MutexLock lock(mutex_);
-  withdrawn_ = there;
+  withdrawn_ = there ? std::optional(told) : std::nullopt;
+  drain_left_ = following_.Left(BootSeconds());
 }
 
 // Again and again: a session whose place was promised before the drain may come after its deadline.

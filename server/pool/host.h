@@ -68,6 +68,8 @@ class HostPart {
 
   // Whether an administrator has taken it out of service through the pool.
   bool withdrawn() const;
+  // What that one said, and *left: seconds that a drain with a deadline still lasts.
+  std::optional<Withdrawal> withdrawal(uint64_t* left) const;
 
   // Whether whoever comes with this ticket may open session `number` here: true once for each claim
   // that was placed here. Else a sentence; *again says that the program may be placed anew.
@@ -162,7 +164,9 @@ class HostPart {
   bool joined_ LONGWIRE_GUARDED_BY(mutex_) = false;
   uint64_t joined_as_ LONGWIRE_GUARDED_BY(mutex_) = 0;  // incarnation
   std::string outside_ LONGWIRE_GUARDED_BY(mutex_) = "it is just joining";
-  bool withdrawn_ LONGWIRE_GUARDED_BY(mutex_) = false;              // as following_ is
+  // As following_ is.
+  std::optional<Withdrawal> withdrawn_ LONGWIRE_GUARDED_BY(mutex_);
+  uint64_t drain_left_ LONGWIRE_GUARDED_BY(mutex_) = 0;
   std::map<std::string, Known> known_ LONGWIRE_GUARDED_BY(mutex_);  // claims, by number
   Clock::time_point heard_ LONGWIRE_GUARDED_BY(mutex_){};           // when etcd answered last
   Claims claims_ LONGWIRE_GUARDED_BY(mutex_);                       // as etcd had them then

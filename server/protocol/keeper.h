@@ -24,6 +24,7 @@
 #include "server/protocol/charges.h"
 #include "server/protocol/health.h"
 #include "server/protocol/message.h"
+#include "server/protocol/promises.h"
 #include "server/protocol/reattach.h"
 #include "server/protocol/swap.h"
 
@@ -154,8 +155,9 @@ struct Attach {
 struct Assign {
   static constexpr uint32_t kKind = 203;
   uint64_t worker = 0;
-  uint32_t tenant = 0;  // in the ledger
-  auto Fields() { return std::tie(worker, tenant); }
+  uint32_t tenant = 0;               // in the ledger
+  std::optional<uint64_t> promised;  // bytes; the keeper answers with Promised (promises.h)
+  auto Fields() { return std::tie(worker, tenant, promised); }
 };
 
 // Warden to keeper: new limits, in force at once.

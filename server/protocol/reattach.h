@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <tuple>
 #include <vector>
 
@@ -48,8 +49,9 @@ struct HeldShare {
 
 // Warden to keeper, a part of Attach: the worker was its predecessor's.
 struct Again {
-  uint32_t tenant = 0;  // in the ledger
-  auto Fields() { return std::tie(tenant); }
+  uint32_t tenant = 0;               // in the ledger
+  std::optional<uint64_t> promised;  // bytes that its predecessor kept for it
+  auto Fields() { return std::tie(tenant, promised); }
 };
 
 // Warden to keeper: all workers of its predecessor that live are attached. `keeper`: as it is to

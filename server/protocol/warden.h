@@ -41,8 +41,11 @@ struct StartWorker {
   std::vector<std::string> environment;  // NAME=value, of variables the driver reads
   bool want_warm = true;                 // false: never a worker that was started ahead
   std::string tenant;                    // whose memory limit counts; empty: nobody's
+  // Bytes of each device that are kept for the session (promises.h), or it is refused; to wardens
+  // from keeper::kPromisesSince on.
+  std::optional<uint64_t> promised;
   auto Fields() {
-    return std::tie(request, session, driver, devices, environment, want_warm, tenant);
+    return std::tie(request, session, driver, devices, environment, want_warm, tenant, promised);
   }
 };
 
@@ -189,7 +192,7 @@ struct SessionStats {
 struct TenantStats {
   std::string tenant;
   uint64_t limit = 0;     // bytes, UINT64_MAX: none
-  uint64_t leased = 0;    // with what is charged
+  uint64_t leased = 0;    // with what is charged or promised
   uint64_t reserved = 0;  // of each device
   auto Fields() { return std::tie(tenant, limit, leased, reserved); }
 };
@@ -244,11 +247,12 @@ struct Stats {
   std::vector<DeviceStats> devices;
   std::vector<SessionStats> sessions;
   std::vector<TenantStats> tenants;
-  std::optional<ChargeStats> charges;  // to daemons from keeper::kChargesSince on
-  std::optional<HealthStats> health;   // likewise
-  std::optional<AllWanted> wanted;     // to daemons from kPartsSince on
+  std::optional<ChargeStats> charges;   // to daemons from keeper::kChargesSince on
+  std::optional<HealthStats> health;    // likewise
+  std::optional<AllWanted> wanted;      // to daemons from kPartsSince on
+  std::optional<AllPromises> promises;  // to daemons from keeper::kPromisesSince on
   auto Fields() {
-    return std::tie(request, driver, devices, sessions, tenants, charges, health, wanted);
+    return std::tie(request, driver, devices, sessions, tenants, charges, health, wanted, promises);
   }
 };
 

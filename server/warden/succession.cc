@@ -108,7 +108,8 @@ void Warden::SendAttaches(int32_t device) {
     const wire::Descriptor& end = worker.keeper_ends[static_cast<size_t>(place)];
     if (!end.valid()) continue;
     const int files[] = {end.get(), worker.process.pidfd.get()};
-    keeper::Attach attach{found->first, keeper::Again{worker.tenant}};
+    keeper::Attach attach{found->first, keeper::Again{worker.tenant, {}}};
+    if (worker.promised != 0) attach.again->promised = worker.promised;
     if (!send(attach, files)) return;
   }
   keeper.succeeds = !send(keeper::Succeed{keeper.successions, true});

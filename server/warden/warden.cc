@@ -242,10 +242,11 @@ void Warden::Do(int connection, const StartWorker& request) {
   Worker& worker = workers_.at(number);
   worker.session = request.session;
   worker.connection = connection;
-  AssignTenant(number, worker, tenant);
+  Await(worker, request, warm);
   AssignFolders(worker, request.tenant);
   warm_after_ = Clock::now() + kWarmDelay;
-  ReplyStarted(connection, request.request, worker, warm);
+  AssignTenant(number, worker, tenant);
+  if (request.promised.value_or(0) == 0) ReplyStarted(connection, worker.start, worker, warm);
 }
 
 void Warden::Do(int connection, const ListWorkers& request) {
@@ -262,7 +263,7 @@ void Warden::Do(int connection, const ListWorkers& request) {
 }
 
 void Warden::Do(int connection, const GetStats& request) {
-  Stats stats{request.request, driver_, {}, {}, {}, {}, {}, {}};
+  Stats stats{request.request, driver_, {}, {}, {}, {}, {}, {}, {}};
   if (connections_.at(connection).version >= keeper::kChargesSince) {
     stats.charges = Charges();
     stats.health = Health();
@@ -274,6 +275,7 @@ void Warden::Do(int connection, const GetStats& request) {
       if (bytes != 0) all.tenants.push_back({name, bytes});
     }
   }
+  if (connections_.at(connection).version >= keeper::kPromisesSince) stats.promises = Promises();
   for (auto& [name, number] : tenants_) {
     stats.tenants.push_back(
         {name, ledger_->limit(number), ledger_->charged(number), ledger_->reservation(number)});
@@ -330,15 +332,6 @@ uint32_t Warden::TenantNumber(const std::string& name) {
   auto number = static_cast<uint32_t>(tenants_.size() + 1);
   if (number >= keeper::TenantLedger::kTenants) return 0;
   return tenants_[name] = number;
-}
-
-void Warden::AssignTenant(uint64_t number, Worker& worker, uint32_t tenant) {
-  worker.tenant = tenant;
-  for (int32_t device : worker.devices) {
-    // A keeper whose socket is closed is ending, and lends nothing more.
-    (void)wire::SendMessage(keepers_.at(device).control.get(),
-                            message::Pack(keeper::Assign{number, tenant}));
-  }
 }
 
 uint64_t Warden::FindSession(uint64_t session) const {
@@ -424,7 +417,10 @@ void Warden::ReadKeeper(int32_t device) {
   if (message && keeper.version == 0 && !GreetKeeper(keeper, message->bytes)) return;
   keeper::EndWorker end;
   keeper::KeeperState state;
-  if (message && message::Unpack(message->bytes, &end) == wire::WireResult::kOk) {
+  keeper::Promised promised;
+  if (message && message::Unpack(message->bytes, &promised) == wire::WireResult::kOk) {
+    TakePromised(device, promised);
+  } else if (message && message::Unpack(message->bytes, &end) == wire::WireResult::kOk) {
     End(end);
   } else if (message && message::Unpack(message->bytes, &state) == wire::WireResult::kOk) {
     TakeState(keeper, std::move(state));
@@ -442,6 +438,7 @@ void Warden::OnKeeperEnded(int32_t device) {
   keeper.process = {};
   keeper.control.Reset();
   KeepFigures(keeper);
+  RefuseStartsOn(device);
   PlanSuccessor(device);
   int sessions = SessionsOn(device);
   if (sessions == 0) return;
@@ -460,6 +457,7 @@ void Warden::OnWorkerEnded(uint64_t number) {
 void Warden::OnWorkerEnded(uint64_t number, int exit_code, int signal) {
   Worker& worker = workers_.at(number);
   worker.log.Finish(worker.process.pid, worker.session, Clock::now());
+  if (!worker.unpromised.empty()) RefuseStart(worker, worker.devices[0], "its worker ended", false);
   compile_cache_.Forget(number);
   CloseAccounts(number, worker);
   std::string how = "worker " + std::to_string(worker.process.pid) + " " +
@@ -493,7 +491,7 @@ void Warden::CloseAccounts(uint64_t number, const Worker& worker) {
         return charge.worker == number;
       });
     }
-    ledger_->Refund(worker.tenant, device, refund);
+    ledger_->Refund(worker.tenant, device, std::max(refund, worker.promised));
   }
 }
 

@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -110,6 +111,10 @@ class Warden {
     std::vector<int32_t> devices;
     std::vector<wire::Descriptor> keeper_ends;  // of its sockets, for the keepers' successors
     uint32_t tenant = 0;                        // in the ledger
+    uint64_t promised = 0;                      // bytes of each device
+    std::set<int32_t> unpromised;               // devices that have not said so yet
+    uint64_t start = 0;                         // the request that waits for that
+    bool warm = false;                          // what it says then
     std::vector<std::string> environment;
     std::string why;  // reason why it is killed
     WorkerLog log;
@@ -159,7 +164,13 @@ class Warden {
   std::string Check(const StartWorker& request);
   // The tenant's number in the ledger, a new one for a new name; 0 for nobody.
   uint32_t TenantNumber(const std::string& name);
+  // Memory that is kept for sessions (promises.cc). RefuseStart kills a worker that is alive.
+  static void Await(Worker& worker, const StartWorker& request, bool warm);
   void AssignTenant(uint64_t number, Worker& worker, uint32_t tenant);
+  void TakePromised(int32_t device, const keeper::Promised& promised);
+  void RefuseStart(Worker& worker, int32_t device, const std::string& why, bool alive);
+  void RefuseStartsOn(int32_t device);
+  AllPromises Promises() const;
   uint64_t FindSession(uint64_t session) const;  // the worker's number, 0 if none
   uint64_t StartNewWorker(const std::vector<int32_t>& devices,
                           const std::vector<std::string>& environment, std::string* sentence);

@@ -4,6 +4,7 @@
     create MIB, release    the same by reserved addresses and mapped memory
     info                   bytes that are free, and all
     infos COUNT            asks that often; the last answer
+    log                    the driver's log of errors, in one line
 Each answers with one line: the figures, or the code of the call that failed.
 """
 import ctypes
@@ -72,6 +73,11 @@ class Program:
         free, total = size(), size()
         call("cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total))
         return f"{free.value} {total.value}"
+
+    def log(self):
+        text, bytes_there = ctypes.create_string_buffer(25600), size(25600)
+        call("cuLogsDumpToMemory", None, text, ctypes.byref(bytes_there), 0)
+        return text.value.decode().replace("\n", " ")
 
     def infos(self, count):
         for _ in range(count):

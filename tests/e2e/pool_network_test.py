@@ -51,6 +51,16 @@ class Play:
         self.numbers[name] = number
         return f"{host}:{','.join(map(str, claim['devices']))}"
 
+    def busy(self, place):
+        """Waits until all know that the device works for a session."""
+        host, device = place.split(":")
+
+        def is_busy():
+            load = self.pool.etcd.keys("load/").get(f"load/{host}", {})
+            return any(one.get("ordinal", 0) == int(device) and one.get("busy", 0) > 0
+                       for one in load.get("devices", []))
+        server.wait_for(is_busy, 20, f"work on {place}")
+
     def known(self):
         return {number: (host, claim) for host, of in self.pool.claims().items()
                 for number, claim in of.items()}

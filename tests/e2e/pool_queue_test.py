@@ -72,6 +72,20 @@ class PoolQueueTest(unittest.TestCase):
         pool_servers.end([self.programs[0]])
         server.wait_for(second.ready.is_set, 15, "the second one")
 
+    def test_killed_waiters_leave_no_trace(self):
+        """All at once, while what they wait for comes free: those that were just placed, too."""
+        waiters = [self.waiter("ab"[i % 2]) for i in range(4)]
+        for program in [*waiters, *self.programs[:2]]:
+            program.kill()
+        server.wait_for(self.pool.no_claims, 60, "the end of all claims")
+        left = {"q/", "ans/", "sess/"}
+        server.wait_for(lambda: not any(self.pool.etcd.keys(folder) for folder in left), 20,
+                        "empty folders")
+        for name, capacity in self.pool.etcd.keys("cap/").items():
+            self.assertEqual((0, 0), (capacity.get("sessions", 0),
+                                      int(capacity["devices"][0].get("bytes", 0))), name)
+        self.programs.append(self.pool.held("a", ["--memory", "7GiB"]))
+
     def test_a_large_one_is_not_overtaken_for_ever(self):
         """The host that is kept for it takes small ones only where it loses nothing by them."""
         large = self.waiter("a", "7GiB")

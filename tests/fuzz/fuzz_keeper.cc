@@ -112,7 +112,7 @@ class Host {
     const int files[] = {theirs.get(), worker.process.get()};
     wire::SendMessage(control_.get(), message::Pack(keeper::Attach{worker.number}), files);
     uint32_t tenant = input_.ConsumeIntegralInRange<uint32_t>(0, 2);
-    wire::SendMessage(control_.get(), message::Pack(Assign{worker.number, tenant}));
+    wire::SendMessage(control_.get(), message::Pack(Assign{worker.number, tenant, {}}));
     workers_.push_back(std::move(worker));
   }
 

@@ -21,7 +21,7 @@ class KeeperChargesTest : public KeeperTest {
 
   wire::Descriptor AttachAs(uint64_t worker, uint32_t tenant) {
     wire::Descriptor socket = Attach(worker);
-    Say(control, Assign{worker, tenant});
+    Say(control, Assign{worker, tenant, {}});
     return socket;
   }
 

@@ -64,7 +64,7 @@ class SuccessionTest : public KeeperTest {
     EXPECT_TRUE(wire::LocalPair(&worker.ours, &worker.keepers));
     const int files[] = {worker.keepers.get()};
     EXPECT_TRUE(wire::SendMessage(control.get(), message::Pack(keeper::Attach{number, {}}), files));
-    Say(control, Assign{number, tenant});
+    Say(control, Assign{number, tenant, {}});
     Say(worker.ours, Borrow{1, {message::kHelloToken, message::TokenOf(wire::SpokenVersions())}});
     EXPECT_TRUE(wire::ReceiveMessage(worker.ours.get(), milliseconds(5000)));
     return worker;
@@ -79,7 +79,7 @@ class SuccessionTest : public KeeperTest {
     for (auto& [number, worker] : workers) {
       if (without.contains(number)) continue;
       const int files[] = {worker.keepers.get()};
-      keeper::Attach attach{number, keeper::Again{worker.tenant}};
+      keeper::Attach attach{number, keeper::Again{worker.tenant, {}}};
       EXPECT_TRUE(wire::SendMessage(control.get(), message::Pack(attach), files));
     }
     Say(control, keeper::Succeed{successions, true});
@@ -90,6 +90,20 @@ class SuccessionTest : public KeeperTest {
       ASSERT_TRUE(packet && message::Unpack(packet->bytes, &ask) == wire::WireResult::kOk);
       EXPECT_EQ(ask.keeper, successions);
     }
+  }
+
+  // The first worker was promised that much.
+  Worker& StartPromised(uint64_t number, uint32_t tenant, uint64_t bytes) {
+    Worker& worker = Start(number, tenant);
+    Say(control, Assign{number, tenant, bytes});
+    Promised promised;
+    for (int i = 0; i < 100 && promised.worker == 0; ++i) {
+      auto packet = wire::ReceiveMessage(control.get(), milliseconds(5000));
+      if (packet) (void)message::Unpack(packet->bytes, &promised);
+    }
+    EXPECT_EQ(promised.worker, number);
+    EXPECT_EQ(promised.code, kSuccess) << promised.sentence;
+    return worker;
   }
 
   static uint64_t Free(const Worker& worker) {
@@ -144,6 +158,29 @@ TEST_F(SuccessionTest, WhatAWorkerDoesNotHaveIsTakenBack) {
   EXPECT_EQ(ledger->charged(1), 136 * kMiB);
 }
 
+TEST_F(SuccessionTest, WhatWasPromisedStaysPromised) {
+  Worker& worker = StartPromised(1, 1, 400 * kMiB);
+  Worker& other = Start(2);
+  Answer had = Ask(worker.ours, {100 * kMiB});
+  for (int i = 0; i < 2; ++i) {
+    // Before the worker has come, and without a word of the warden about it.
+    Succeed();
+    EXPECT_EQ(ledger->charged(1), 400 * kMiB);
+    Say(other.ours, Held{successions, false, 0, {}});
+    EXPECT_EQ(Free(other), (960 - 400) * kMiB);
+    EXPECT_EQ(Ask(other.ours, {562 * kMiB}).refuse.code, kOutOfMemory);
+    Say(worker.ours, Held{successions, false, 0, {had.chunks[0].chunk}});
+    EXPECT_EQ(Free(worker), 412 * kMiB) << "of its tenant's limit, without what it has";
+  }
+  EXPECT_EQ(Ask(worker.ours, {300 * kMiB}).chunks.size(), 1u);
+  EXPECT_EQ(ledger->charged(1), 400 * kMiB);
+  Succeed({1});
+  workers.erase(1);
+  Say(other.ours, Held{successions, false, 0, {}});
+  EXPECT_EQ(Free(other), 960 * kMiB);
+  EXPECT_EQ(ledger->charged(1), 0u);
+}
+
 TEST_F(SuccessionTest, AWorkerThatEndedMeanwhileHasNothing) {
   Start(1, 1);
   Worker& other = Start(2, 2);
@@ -168,7 +205,7 @@ TEST_F(SuccessionTest, AWorkerThatWasCutOffKeepsWhatItHas) {
   wire::Descriptor process(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0)));
   for (auto& [number, worker] : workers) {
     const int files[] = {worker.keepers.get(), process.get()};
-    keeper::Attach attach{number, keeper::Again{0}};
+    keeper::Attach attach{number, keeper::Again{0, {}}};
     EXPECT_TRUE(wire::SendMessage(control.get(), message::Pack(attach), files));
   }
   Say(control, keeper::Succeed{successions, true});

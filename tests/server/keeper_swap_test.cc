@@ -59,6 +59,31 @@ TEST_F(KeeperSwapTest, TheLeastRecentlyUsedLeavesFirst) {
   EXPECT_TRUE(Quiet(older));
 }
 
+TEST_F(KeeperSwapTest, WhatWasPromisedDoesNotLeave) {
+  wire::Descriptor first = Enter(1), second = Enter(2);
+  Say(control, Assign{1, 1, 600 * kMiB});
+  Fill(first, 8, 'A');
+  // 160 are free: of the first's only what is beyond its promise can make room.
+  EXPECT_EQ(Ask(second, {400 * kMiB}).refuse.code, kOutOfMemory);
+  Say(second, Lease{7, {300 * kMiB}});
+  SwapOut asked = Next<SwapOut>(first);
+  EXPECT_EQ(Bytes(asked), 200 * kMiB);
+  LetGo(first, asked);
+  EXPECT_EQ(Hear(second).chunks.size(), 1u);
+  // And nothing is promised beside which the second could not have all of its memory.
+  wire::Descriptor third = Enter(3);
+  for (uint64_t bytes : {100 * kMiB, 60 * kMiB}) {
+    Say(control, Assign{3, 1, bytes});
+    Promised promised;
+    while (promised.worker != 3) {
+      auto packet = wire::ReceiveMessage(control.get(), milliseconds(5000));
+      ASSERT_TRUE(packet);
+      (void)message::Unpack(packet->bytes, &promised);
+    }
+    EXPECT_EQ(promised.code, bytes == 60 * kMiB ? kSuccess : kOutOfMemory) << promised.sentence;
+  }
+}
+
 TEST_F(KeeperSwapTest, WhoIsBusyKeepsItsMemoryAndIsAskedAgain) {
   wire::Descriptor busy = Enter(1), wants = Enter(2);
   Fill(busy, 8, 'A');

@@ -73,8 +73,8 @@ class WardenTest : public testing::Test {
 
   Started StartSession(uint64_t session, std::vector<std::string> environment = {},
                        std::vector<int32_t> devices = {0}, const std::string& tenant = "") {
-    Say(StartWorker{session + 1000, session, "", std::move(devices), std::move(environment), true,
-                    tenant});
+    Say(StartWorker{
+        session + 1000, session, "", std::move(devices), std::move(environment), true, tenant, {}});
     Started started;
     EXPECT_TRUE(Hear(&started.message, &started.files));
     EXPECT_EQ(started.message.request, session + 1000);

@@ -227,7 +227,7 @@ TEST_F(WardenTest, RefusesWhatItCannotStart) {
   EXPECT_EQ(twice.message.code, 1);
   EXPECT_FALSE(twice.message.sentence.empty());
   EXPECT_TRUE(twice.files.empty());
-  Say(StartWorker{9, 9, "/tmp/other.so", {0}, {}, true, ""});
+  Say(StartWorker{9, 9, "/tmp/other.so", {0}, {}, true, "", {}});
   Started refused;
   ASSERT_TRUE(Hear(&refused.message));
   EXPECT_EQ(refused.message.code, 1);

@@ -31,6 +31,11 @@ void AddPool(const Scrape& scrape, Families* families) {
   families->Gauge("longwire_pool_placer", "1 at the server that places the pool's sessions.")
       .Add({}, scrape.pool->places ? 1 : 0);
   families
+      ->Gauge("longwire_pool_withdrawn",
+              "1 while an administrator has taken the server's host out of service through its "
+              "pool (cordon or drain with its name).")
+      .Add({}, scrape.figures.daemon().has_withdrawn() ? 1 : 0);
+  families
       ->Counter("longwire_pool_placed_total",
                 "Sessions that this server has placed in its pool, on itself and on others.")
       .Add({}, static_cast<double>(scrape.pool->placed));

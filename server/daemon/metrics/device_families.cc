@@ -79,6 +79,9 @@ void AddDevices(const Scrape& scrape, Families* families) {
       "Memory of the device by state: leased to sessions, idle and clean, clearing (idle, not "
       "scrubbed yet), charged (of sessions, from the driver itself), others (contexts, the "
       "driver's own, other processes), free. Together they are the total.");
+  Family& promised = families->Gauge("longwire_device_memory_promised_bytes",
+                                     "Memory of the device that sessions declared and nobody else "
+                                     "gets: what they use of it, and what is kept for them.");
   Family& refused = families->Counter("longwire_device_leases_refused_total",
                                       "Leases of memory that were refused, since the device's "
                                       "keeper began.");
@@ -101,6 +104,9 @@ void AddDevices(const Scrape& scrape, Families* families) {
     total.Add(labels, device.total());
     lendable.Add(labels, device.lendable());
     AddMemory(device, labels, memory);
+    const uint64_t kept = std::min(device.promised(), device.promised_unused());
+    promised.Add({{"device", number}, {"state", "used"}}, device.promised() - kept);
+    promised.Add({{"device", number}, {"state", "kept"}}, kept);
     refused.Add(labels, device.refused());
     asked.Add(labels, device.asked());
     reclaimed.Add({{"device", number}, {"reason", "drain"}}, device.drained());

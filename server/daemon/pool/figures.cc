@@ -103,6 +103,22 @@ void Pool::Inspect(bool all, const std::string& tenant, transport::PoolFigures* 
   }
 }
 
+void Pool::DescribeWithdrawal(bool all, transport::Daemon* daemon) const {
+  uint64_t left = 0;
+  const auto told = host_->withdrawal(&left);
+  if (!told) return;
+  transport::PoolWithdrawal& to = *daemon->mutable_withdrawn();
+  to.set_drain(told->drain());
+  to.set_seconds(told->seconds());
+  if (all) to.set_by(base::Printable(told->by()));
+  to.set_left(left);
+  to.set_heard(true);
+}
+
+void InspectWithdrawal(const Pool* pool, bool all, transport::InspectReply* reply) {
+  if (pool != nullptr) pool->DescribeWithdrawal(all, reply->mutable_daemon());
+}
+
 void InspectPool(Pool* pool, bool all, const std::string& tenant, transport::InspectReply* reply) {
   if (pool != nullptr) pool->Inspect(all, tenant, reply->mutable_pool());
 }

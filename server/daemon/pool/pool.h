@@ -49,6 +49,8 @@ class Pool final : public pool::HostFacts, public pool::MemoryFacts {
   bool places() const { return placer_->leads(); }
   uint64_t placed() const { return placer_->placed(); }
   bool withdrawn() const { return host_->withdrawn(); }
+  // Nothing where it is in service. `all`: with who said it.
+  void DescribeWithdrawal(bool all, transport::Daemon* daemon) const;
   // longwire admin forget.
   bool Forget(const std::string& host, std::string* sentence);
   // longwire admin drain, cordon and uncordon of a host.

@@ -1,8 +1,11 @@
 // Who may open a session, how those who may not are answered and counted, and by which rules of the
 // operator those who may are served; and what changes for them with a reload.
+#include <algorithm>
+
 #include "base/printable.h"
 #include "link/transport/codes.h"
 #include "link/transport/log.h"
+#include "server/daemon/pool/requirements.h"
 #include "server/daemon/sessions/session_table.h"
 #include "server/daemon/sessions/terms.h"
 #include "server/daemon/settings/safe_limits.h"
@@ -13,6 +16,13 @@ namespace longwire::daemon {
 
 using transport::Log;
 using transport::LogLevel;
+
+uint64_t DeclaredBytes(const Requirements& told, PlacedSession* placed) {
+  if (placed == nullptr || told.bytes == 0) return told.bytes;
+  if (!placed->number.empty()) return placed->bytes;
+  placed->bytes = std::max(placed->bytes, told.bytes);
+  return told.bytes;
+}
 
 OpenedSession SessionTable::Refuse(const Peer& peer, const wire::OpenRequest* request,
                                    OpeningRefusal refusal) {
@@ -76,6 +86,16 @@ bool SessionTable::AdmitTenant(const config::Tenant& tenant, OpeningRefusal* ref
     return true;
   }
   return false;
+}
+
+void SessionTable::SetDraining(bool draining) {
+  base::MutexLock lock(mutex_);
+  draining_ = draining;
+}
+
+bool SessionTable::draining() {
+  base::MutexLock lock(mutex_);
+  return draining_;
 }
 
 void SessionTable::Release(const Peer& peer, size_t descriptors) {

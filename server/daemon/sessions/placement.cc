@@ -28,11 +28,15 @@ bool IsServed(const warden::DeviceStats& device) {
   return device.keeper_pid != 0 && device.lendable != 0;
 }
 
-// What the session has leased there so far.
+// What the session has there so far, leased or from the driver.
 uint64_t LeasedBy(uint64_t session, int32_t device, const warden::Stats& stats) {
   uint64_t leased = 0;
   for (const warden::SessionStats& entry : stats.sessions) {
     if (entry.session == session && entry.device == device) leased += entry.leased;
+  }
+  if (!stats.charges) return leased;
+  for (const warden::SessionCharge& entry : stats.charges->sessions) {
+    if (entry.session == session && entry.device == device) leased += entry.charged;
   }
   return leased;
 }

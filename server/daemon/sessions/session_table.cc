@@ -157,9 +157,13 @@ std::shared_ptr<ServerSession> SessionTable::StartSession(const wire::OpenReques
   warden::StartWorker start;
   start.session = id;
   *refusal = {transport::kDeviceUnavailable, RefusalReason::kNoDevice, ""};
+  Requirements told;
+  (void)ReadRequirements(request.environment, &told, &refusal->sentence);  // ChooseDevices refuses
+  const uint64_t declared = DeclaredBytes(told, placed);
   start.devices = ChooseDevices(id, *peer.tenant, request.environment, placed, &refusal->sentence);
   if (start.devices.empty()) return nullptr;
   refusal->reason = RefusalReason::kWorker;
+  if (declared != 0) start.promised = declared;
   usage_->Opened(id, start.devices, UtcNow());
   start.want_warm = want_warm;
   start.environment = DriverVariables(request.environment);
@@ -173,19 +177,18 @@ std::shared_ptr<ServerSession> SessionTable::StartSession(const wire::OpenReques
   if (worker.started.code != 0) {
     refusal->code = worker.started.code;
     refusal->sentence = worker.started.sentence;
+    if (refusal->code == transport::kDeviceUnavailable) refusal->reason = RefusalReason::kNoDevice;
     placements_.Forget(id);
     usage_->Forget(id);
     return nullptr;
   }
-  Requirements told;
-  (void)ReadRequirements(request.environment, &told, &refusal->sentence);  // read before
   ClientDescription client{base::Printable(request.program),
                            base::Printable(request.host),
                            request.pid,
                            peer,
                            DescriptorsOf(request, peer),
                            placed == nullptr ? "" : placed->number,
-                           placed == nullptr ? 0 : placed->bytes,
+                           placed == nullptr ? declared : placed->bytes,
                            told.time_limit,
                            told.program_id,
                            placed != nullptr && placed->alone};
@@ -469,16 +472,6 @@ void SessionTable::End(const std::shared_ptr<ServerSession>& session,
 
 void SessionTable::EndAll(const transport::Closed& closed) {
   for (const auto& session : List()) End(session, closed);
-}
-
-void SessionTable::SetDraining(bool draining) {
-  base::MutexLock lock(mutex_);
-  draining_ = draining;
-}
-
-bool SessionTable::draining() {
-  base::MutexLock lock(mutex_);
-  return draining_;
 }
 
 void SessionTable::OnWorkerDied(const warden::WorkerDied& died) {

@@ -50,6 +50,11 @@ struct PlacedSession {
   std::vector<uint64_t> tried;   // sessions of this table that were made for it
 };
 
+// Bytes that are kept for the session on each device; of what a pool has placed, what it placed.
+// One that moves takes them along.
+struct Requirements;
+uint64_t DeclaredBytes(const Requirements& told, PlacedSession* placed);
+
 class SessionTable {
  public:
   explicit SessionTable(const config::LiveConfig& live);

@@ -31,7 +31,8 @@ void SessionTable::Keep(const ServerSession& session, int client) {
   // Of those at the end only the last ones may be missing.
   const bool has_id = !description.program_id.empty();
   const bool has_former = !session.formerly.empty() || has_id;
-  if (!description.claim.empty() || description.time_limit != 0 || has_former) {
+  const bool placed = !description.claim.empty() || description.claimed_bytes != 0;
+  if (placed || description.time_limit != 0 || has_former) {
     record.time_limit = description.time_limit;
     record.claim = description.claim;
     record.claimed_bytes = description.claimed_bytes;

@@ -16,7 +16,7 @@ constexpr size_t kMaxLent = 64;
 }  // namespace
 
 CUresult Memory::Lease(int32_t device, const std::vector<uint64_t>& bytes, bool spare,
-                       std::vector<wire::LeasedChunk>* leased) {
+                       std::vector<wire::LeasedChunk>* leased, std::string* why) {
   if (device < 0 || static_cast<size_t>(device) >= devices_.size()) {
     return CUDA_ERROR_INVALID_DEVICE;
   }
@@ -35,6 +35,7 @@ CUresult Memory::Lease(int32_t device, const std::vector<uint64_t>& bytes, bool 
   if (result != CUDA_SUCCESS) {
     LogLine("no lease of %llu bytes on device %d: %s", static_cast<unsigned long long>(sum), device,
             sentence.c_str());
+    if (why != nullptr) *why = "device " + std::to_string(device) + ": " + sentence;
     return result;
   }
   return Add(device, granted, leased);

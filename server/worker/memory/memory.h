@@ -35,7 +35,7 @@ class Memory {
 
   // Waits for the keeper. Adds the chunks' ids and sizes. `spare`: not needed now.
   CUresult Lease(int32_t device, const std::vector<uint64_t>& bytes, bool spare,
-                 std::vector<wire::LeasedChunk>* leased);
+                 std::vector<wire::LeasedChunk>* leased, std::string* why = nullptr);
   // Shares chunks of one device with other sessions of the tenant on this server.
   CUresult Share(const std::vector<uint64_t>& chunks, SharedToken* token);
   // Borrows the chunks of a token, which may be of any device of this session. They are returned as

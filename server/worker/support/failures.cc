@@ -43,6 +43,10 @@ void Failures::Refused(uint32_t context, uint64_t position, CUresult code,
   uses_.down.Error(position, code, 0, context, sentence);
 }
 
+void Failures::Explain(const std::string& sentence) {
+  uses_.down.Error(0, CUDA_SUCCESS, 0, 0, sentence);
+}
+
 void Failures::DriverFailed(Context& context, uint64_t position, CUresult code,
                             const std::string& what) {
   if (!IsSticky(code)) {

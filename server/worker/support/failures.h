@@ -44,6 +44,8 @@ class Failures {
   void DriverFailed(Context& context, uint64_t position, CUresult code, const std::string& what);
   // Reports a call that the worker itself refuses, with a sentence for the program's log of errors.
   void Refused(uint32_t context, uint64_t position, CUresult code, const std::string& sentence);
+  // A reason that the program's log of errors has if its call fails: it may try something smaller.
+  void Explain(const std::string& sentence);
   // Reports an error of a call whose context does not exist (any more).
   void CallFailed(uint32_t context, uint64_t position, CUresult code, const std::string& what);
 

@@ -1,4 +1,5 @@
 // Leases, mappings, what is free, and the parts of the segment that program and worker share.
+#include <string>
 #include <thread>
 
 #include "longwire/worker_hand_written.h"
@@ -11,7 +12,8 @@ CUresult Do_lwLease(CallContext& context, const calls::lwLease& call,
   std::vector<wire::LeasedChunk> leased;
   std::vector<uint64_t> bytes(call.bytes.begin(), call.bytes.end());
   WorkerSession& session = context.session();
-  CUresult result = session.memory().Lease(call.device, bytes, false, &leased);
+  std::string why;
+  CUresult result = session.memory().Lease(call.device, bytes, false, &leased, &why);
   if (result != CUDA_SUCCESS && session.rules().any()) {
     const rules::Retry retry = rules::RetryOfAllocations(*session.rules().Get());
     // On this thread's helper, which has nothing else to do: the thread waits for the answer.
@@ -19,10 +21,11 @@ CUresult Do_lwLease(CallContext& context, const calls::lwLease& call,
       std::this_thread::sleep_for(PauseBefore(retry, tries));
       if (session.failures().over()) break;
       leased.clear();
-      result = session.memory().Lease(call.device, bytes, false, &leased);
+      result = session.memory().Lease(call.device, bytes, false, &leased, &why);
     }
   }
   for (auto& chunk : leased) reply->chunk.push_back(chunk.chunk);
+  if (result != CUDA_SUCCESS && !why.empty()) session.failures().Explain(why);
   return result;
 }
 
