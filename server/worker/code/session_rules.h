@@ -29,8 +29,11 @@ class SessionRules {
 
   // Any thread. In force for launches when the log thread has seen it.
   void Replace(rules::RuleList list);
+  // Whether there is a policy for launches (launch_answers.h): then all are looked at, until it is
+  // known what it says about their functions. Any thread.
+  void UsePolicy(bool on);
   bool any() const { return any_.load(std::memory_order_acquire); }
-  // Grows with each Replace.
+  // Grows with each Replace and UsePolicy.
   uint32_t version() const { return version_.load(std::memory_order_acquire); }
   std::shared_ptr<const std::vector<rules::Rule>> Get() const {
     base::MutexLock lock(mutex_);
@@ -62,6 +65,7 @@ class SessionRules {
   std::atomic<bool> any_{false};
   std::atomic<uint32_t> version_{1};
   mutable base::Mutex mutex_{base::ranks::kSessionRules};
+  bool has_policy_ LONGWIRE_GUARDED_BY(mutex_) = false;
   std::shared_ptr<const std::vector<rules::Rule>> rules_ LONGWIRE_GUARDED_BY(mutex_) =
       std::make_shared<const std::vector<rules::Rule>>();
   std::map<uint64_t, Pause> pauses_;  // log thread only; by position

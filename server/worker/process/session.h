@@ -17,6 +17,7 @@
 #include "base/mutex.h"
 #include "server/worker/code/image_cache.h"
 #include "server/worker/code/images.h"
+#include "server/worker/code/launch_answers.h"
 #include "server/worker/code/linker.h"
 #include "server/worker/code/loaded_functions.h"
 #include "server/worker/code/session_rules.h"
@@ -131,6 +132,7 @@ class WorkerSession {
   Spans& spans() { return spans_; }
   LoadedFunctions& loaded_functions() { return loaded_functions_; }
   SessionRules& rules() { return rules_; }
+  LaunchAnswers& launch_answers() { return launch_answers_; }
   Journal& journal() { return journal_; }
   Completion& completion() { return completion_; }
   LogThread& log() { return log_; }
@@ -193,6 +195,7 @@ class WorkerSession {
   Printing printing_;
   LaunchChains chains_;
   SessionRules rules_;
+  LaunchAnswers launch_answers_;
   LoadedFunctions loaded_functions_;
   Swapping swapping_;
   Completion completion_;
