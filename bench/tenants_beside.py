@@ -56,7 +56,7 @@ class Remote:
 
 
 def figures(text):
-    return {name: float(value) for name, value in re.findall(r"^(\w+) ([0-9.]+) ", text, re.M)}
+    return {name: float(value) for name, value in re.findall(r"^(\w+) (-?[0-9.]+) ", text, re.M)}
 
 
 def finish(process, raw):
@@ -83,8 +83,8 @@ def measure(side, load, iterations, seed, others, raw):
     return found
 
 
-def calibrate(side, load, raw):
-    return {name: str(int(finish(start(side, "serving", load, "calibrate", length),
+def calibrate(side, load, raw, tenant="serving"):
+    return {name: str(int(finish(start(side, tenant, load, "calibrate", length),
                                  raw)["iterations"]))
             for name, length in (("request", REQUEST_MS), ("batch", BATCH_MS))}
 

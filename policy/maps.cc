@@ -11,7 +11,7 @@ namespace {
 
 class ArrayMap final : public Map {
  public:
-  explicit ArrayMap(uint32_t entries) : values_(entries) {}
+  explicit ArrayMap(Words values) : values_(values) {}
 
   std::optional<uint64_t> Get(uint64_t key) const override {
     if (key >= values_.size()) return std::nullopt;
@@ -35,89 +35,117 @@ class ArrayMap final : public Map {
   }
 
  private:
-  std::vector<std::atomic<uint64_t>> values_;
+  const Words values_;
 };
 
 // Open addressing. A key stays once it is there; half of the slots stay empty. Who chooses keys
 // that collide gets no room for more of them than a hook may look through.
 constexpr size_t kMaxProbes = 128;
 
+// One word claims a slot, so a key is never there twice: the key, changed so that zero means that
+// the slot is empty. The one key that would be zero then has a slot of its own, the last.
+constexpr uint64_t kChanged = 0x6c6f6e6777697265;
+constexpr uint64_t kLastTaken = 1;
+
 class HashMap final : public Map {
  public:
-  explicit HashMap(uint32_t entries)
-      : most_(entries), slots_(std::bit_ceil(uint64_t{entries} * 2)) {}
+  static uint64_t SlotsOf(uint32_t entries) { return std::bit_ceil(uint64_t{entries} * 2); }
+  // The number of keys, then the slots, each a key and its value.
+  static size_t WordsOf(uint32_t entries) { return 1 + 2 * (SlotsOf(entries) + 1); }
+
+  HashMap(uint32_t entries, Words words)
+      : most_(entries), slots_(SlotsOf(entries)), count_(words[0]), words_(words.subspan(1)) {}
 
   std::optional<uint64_t> Get(uint64_t key) const override {
-    base::MutexLock lock(mutex_);
-    const Slot* slot = Find(key);
-    if (slot == nullptr || !slot->used) return std::nullopt;
-    return slot->value;
+    const auto slot = Find(key);
+    if (!slot || KeyAt(*slot).load(std::memory_order_acquire) == 0) return std::nullopt;
+    return ValueAt(*slot).load(std::memory_order_relaxed);
   }
   bool Set(uint64_t key, uint64_t value) override {
-    base::MutexLock lock(mutex_);
-    Slot* slot = Take(key);
-    if (slot != nullptr) slot->value = value;
-    return slot != nullptr;
+    const auto slot = Take(key);
+    if (slot) ValueAt(*slot).store(value, std::memory_order_relaxed);
+    return slot.has_value();
   }
   std::optional<uint64_t> Add(uint64_t key, uint64_t value) override {
-    base::MutexLock lock(mutex_);
-    Slot* slot = Take(key);
-    if (slot == nullptr) return std::nullopt;
-    return slot->value += value;
+    const auto slot = Take(key);
+    if (!slot) return std::nullopt;
+    return ValueAt(*slot).fetch_add(value, std::memory_order_relaxed) + value;
   }
   std::vector<std::pair<uint64_t, uint64_t>> Entries() const override {
     std::vector<std::pair<uint64_t, uint64_t>> entries;
-    {
-      base::MutexLock lock(mutex_);
-      for (const Slot& slot : slots_) {
-        if (slot.used && slot.value != 0) entries.emplace_back(slot.key, slot.value);
-      }
+    for (size_t slot = 0; slot <= slots_; ++slot) {
+      const uint64_t taken = KeyAt(slot).load(std::memory_order_acquire);
+      const uint64_t value = ValueAt(slot).load(std::memory_order_relaxed);
+      const uint64_t key = slot == slots_ ? kChanged : taken ^ kChanged;
+      if (taken != 0 && value != 0) entries.emplace_back(key, value);
     }
     std::sort(entries.begin(), entries.end());
     return entries;
   }
 
  private:
-  struct Slot {
-    uint64_t key = 0;
-    uint64_t value = 0;
-    bool used = false;
-  };
+  std::atomic<uint64_t>& KeyAt(size_t slot) const { return words_[2 * slot]; }
+  std::atomic<uint64_t>& ValueAt(size_t slot) const { return words_[2 * slot + 1]; }
+  static uint64_t TakenBy(uint64_t key) { return key == kChanged ? kLastTaken : key ^ kChanged; }
 
-  // Where the key is, or would be; null: it has no room.
-  const Slot* Find(uint64_t key) const LONGWIRE_REQUIRES(mutex_) {
+  // Where the key is, or would be; none: it has no room.
+  std::optional<size_t> Find(uint64_t key) const {
+    if (key == kChanged) return slots_;
     // Fibonacci hashing: the upper bits of the product depend on all of the key.
     const size_t home = (key * 0x9e3779b97f4a7c15) >> 32;
     for (size_t probe = 0; probe < kMaxProbes; ++probe) {
-      const Slot& slot = slots_[(home + probe) & (slots_.size() - 1)];
-      if (!slot.used || slot.key == key) return &slot;
+      const size_t slot = (home + probe) & (slots_ - 1);
+      const uint64_t taken = KeyAt(slot).load(std::memory_order_acquire);
+      if (taken == 0 || taken == TakenBy(key)) return slot;
     }
-    return nullptr;
+    return std::nullopt;
   }
-  Slot* Take(uint64_t key) LONGWIRE_REQUIRES(mutex_) {
-    auto* slot = const_cast<Slot*>(Find(key));
-    if (slot == nullptr || slot->used) return slot;
-    if (count_ == most_) return nullptr;
-    ++count_;
-    *slot = {key, 0, true};
+  std::optional<size_t> Take(uint64_t key) {
+    auto slot = Find(key);
+    if (!slot || KeyAt(*slot).load(std::memory_order_acquire) != 0) return slot;
+    if (count_.fetch_add(1) >= most_) {
+      count_.fetch_sub(1);
+      return std::nullopt;
+    }
+    // Another thread may take the slot first, for this key or for one that collides.
+    while (slot) {
+      uint64_t taken = 0;
+      if (KeyAt(*slot).compare_exchange_strong(taken, TakenBy(key))) return slot;
+      if (taken == TakenBy(key)) break;
+      slot = Find(key);
+    }
+    count_.fetch_sub(1);
     return slot;
   }
 
   const uint32_t most_;
-  mutable base::Mutex mutex_{base::ranks::kPolicyMap};
-  uint32_t count_ LONGWIRE_GUARDED_BY(mutex_) = 0;
-  std::vector<Slot> slots_ LONGWIRE_GUARDED_BY(mutex_);
+  const uint64_t slots_;
+  std::atomic<uint64_t>& count_;
+  const Words words_;
 };
 
-std::unique_ptr<Map> MakeMap(const MapShape& shape) {
-  if (shape.type == LW_ARRAY) return std::make_unique<ArrayMap>(shape.entries);
-  return std::make_unique<HashMap>(shape.entries);
+size_t WordsOf(const MapShape& shape) {
+  return shape.type == LW_ARRAY ? shape.entries : HashMap::WordsOf(shape.entries);
 }
 
 }  // namespace
 
-Maps::Maps(const std::vector<MapShape>& shapes) : shapes_(shapes) {
-  for (const MapShape& shape : shapes_) maps_.push_back(MakeMap(shape));
+Maps::Maps(const std::vector<MapShape>& shapes, Words words) : shapes_(shapes) {
+  for (const MapShape& shape : shapes_) {
+    const Words own = words.first(policy::WordsOf(shape));
+    words = words.subspan(own.size());
+    if (shape.type == LW_ARRAY) {
+      maps_.push_back(std::make_unique<ArrayMap>(own));
+    } else {
+      maps_.push_back(std::make_unique<HashMap>(shape.entries, own));
+    }
+  }
+}
+
+size_t Maps::WordsOf(const std::vector<MapShape>& shapes) {
+  size_t words = 0;
+  for (const MapShape& shape : shapes) words += policy::WordsOf(shape);
+  return words;
 }
 
 Map* Maps::Find(const std::string& name) const {

@@ -1,20 +1,22 @@
-// A policy's maps: 64-bit keys and values. Hooks on any thread, the command line and the metrics
-// use them at once. Of bounded size, all allocated when the policy is loaded.
+// A policy's maps: 64-bit keys and values. Hooks on any thread, in longwired and in keepers, the
+// command line and the metrics use them at once. Of bounded size, all in memory that exists when
+// the policy is loaded (store.h), and without locks.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "base/lock_ranks.h"
-#include "base/mutex.h"
 #include "policy/object.h"
 
 namespace longwire::policy {
+
+using Words = std::span<std::atomic<uint64_t>>;
 
 class Map {
  public:
@@ -31,7 +33,9 @@ class Map {
 
 class Maps {
  public:
-  explicit Maps(const std::vector<MapShape>& shapes);
+  // `words`: WordsOf(shapes) of them, zero at first.
+  Maps(const std::vector<MapShape>& shapes, Words words);
+  static size_t WordsOf(const std::vector<MapShape>& shapes);
 
   // Null: there is none.
   Map* At(uint64_t index) const { return index < maps_.size() ? maps_[index].get() : nullptr; }

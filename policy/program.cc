@@ -45,10 +45,15 @@ bool MayBeSlow(const HookCode& code) {
 }  // namespace
 
 std::shared_ptr<Program> Program::Load(const std::string& name, std::span<const std::byte> object,
-                                       Engine& engine, std::string* sentence) {
+                                       Engine& engine, std::string* sentence,
+                                       wire::Descriptor memory) {
   auto read = ReadObject(object, sentence);
   if (!read) return nullptr;
-  std::shared_ptr<Program> program(new Program(name, read->maps));
+  const size_t words = Maps::WordsOf(read->maps);
+  auto store = memory.valid() ? Store::Map(std::move(memory), words, sentence)
+                              : Store::Create(words, sentence);
+  if (store == nullptr) return nullptr;
+  std::shared_ptr<Program> program(new Program(name, read->maps, std::move(store)));
   for (const HookCode& code : read->hooks) {
     size_t hook = 0;
     while (hook < kHookCount && kHooks[hook].name != code.hook) ++hook;
@@ -84,7 +89,7 @@ uint64_t Program::RunWatched(const Code& code, uint64_t run, void* context) {
     const uint64_t begin = Watch::Counter();
     result = Call(code, context);
     const uint64_t end = Watch::Counter();
-    if (end - begin > longest_.load(std::memory_order_relaxed)) longest_ = end - begin;
+    NoteTicks(end - begin);
     if (code.may_be_slow && end - begin > watch_.limit()) watch_.Suspect(run, end);
   }
   current = outer;
@@ -99,7 +104,7 @@ uint64_t Program::RunSuspected(const Code& code, void* context) {
   const uint64_t result = Call(code, context);
   const uint64_t ticks = Watch::Counter() - begin;
   const uint64_t used = Watch::ProcessorTime() - processor;
-  if (ticks > longest_) longest_ = ticks;
+  NoteTicks(ticks);
   const uint64_t passed = std::min(used, Watch::Nanoseconds(ticks));
   if (!watch_.IsTooMuch(passed, runs(), Watch::Counter()) || wire::GuardIsOff("policy_time")) {
     return result;
@@ -114,22 +119,21 @@ void Program::Refuse(Hook hook, const std::string& why) {
   End("its function " + codes_[static_cast<size_t>(hook)].name + " answered nonsense: " + why);
 }
 
-uint64_t Program::longest() const { return Watch::Nanoseconds(longest_.load()); }
+uint64_t Program::longest() const { return Watch::Nanoseconds(store_->longest().load()); }
+
+void Program::NoteTicks(uint64_t ticks) {
+  std::atomic<uint64_t>& longest = store_->longest();
+  if (ticks > longest.load(std::memory_order_relaxed)) longest = ticks;
+}
 
 void Program::End(const std::string& why) {
-  if (ended_.exchange(true)) return;
+  if (!store_->End(why)) return;
   std::function<void(const std::string&)> on_end;
   {
     base::MutexLock lock(mutex_);
-    why_ended_ = why;
     on_end = on_end_;
   }
   if (on_end) on_end(why);
-}
-
-std::string Program::why_ended() const {
-  base::MutexLock lock(mutex_);
-  return why_ended_;
 }
 
 void Program::set_on_end(std::function<void(const std::string& why)> on_end) {

@@ -1,6 +1,6 @@
 // A loaded policy: its compiled hooks and its maps, under watch. A hook that is slow too often
-// (watch.h), or whose answer is refused, ends the policy: from then on no hook of it runs.
-// Thread-safe.
+// (watch.h), or whose answer is refused, ends the policy: from then on no hook of it runs, in this
+// process and in others that have mapped its memory (store.h). Thread-safe.
 #pragma once
 
 #include <array>
@@ -18,6 +18,7 @@
 #include "policy/hooks.h"
 #include "policy/maps.h"
 #include "policy/object.h"
+#include "policy/store.h"
 #include "policy/watch.h"
 
 namespace longwire::policy {
@@ -27,9 +28,11 @@ inline constexpr uint64_t kMeasuredRuns = 64;
 
 class Program {
  public:
-  // Reads, verifies and compiles; null with a sentence.
+  // Reads, verifies and compiles; null with a sentence. `memory`: of the same policy in another
+  // process (store().descriptor()); none: the maps are new.
   static std::shared_ptr<Program> Load(const std::string& name, std::span<const std::byte> object,
-                                       Engine& engine, std::string* sentence);
+                                       Engine& engine, std::string* sentence,
+                                       wire::Descriptor memory = {});
 
   // True: the hook has answered, in the context. False: there is no such hook, it has no opinion,
   // or the policy has ended.
@@ -40,19 +43,22 @@ class Program {
   }
   bool Has(Hook hook) const { return codes_[static_cast<size_t>(hook)].compiled != nullptr; }
 
+  // Ends it because it cannot run where it should; a sentence without its full stop.
+  void End(const std::string& why);
   // Ends it because of an answer that cannot be.
   void Refuse(Hook hook, const std::string& why);
-  bool ended() const { return ended_.load(std::memory_order_relaxed); }
-  std::string why_ended() const;  // a sentence; empty while it runs
-  // Called once, on the thread that finds it out.
+  bool ended() const { return store_->ended(); }
+  std::string why_ended() const { return store_->why_ended(); }  // empty while it runs
+  // Called once, on the thread that finds it out; not if that is another process.
   void set_on_end(std::function<void(const std::string& why)> on_end);
 
   const std::string& name() const { return name_; }
   Maps& maps() { return maps_; }
   bool is_compiled() const;  // to machine code; else interpreted
   std::vector<std::string> Hooks() const;
-  uint64_t runs() const { return runs_.load(std::memory_order_relaxed); }
+  uint64_t runs() const { return store_->runs().load(std::memory_order_relaxed); }
   uint64_t longest() const;  // ns, as it passed
+  const Store& store() const { return *store_; }
 
  private:
   struct Code {
@@ -63,11 +69,11 @@ class Program {
     MachineCode alone = nullptr;  // if it can neither be slow nor calls a helper
   };
 
-  Program(std::string name, const std::vector<MapShape>& maps)
-      : name_(std::move(name)), maps_(maps) {}
+  Program(std::string name, const std::vector<MapShape>& maps, std::shared_ptr<Store> store)
+      : name_(std::move(name)), store_(std::move(store)), maps_(maps, store_->words()) {}
   uint64_t Run(const Code& code, void* context) {
-    const uint64_t run = runs_.load(std::memory_order_relaxed);
-    runs_.store(run + 1, std::memory_order_relaxed);  // what two threads count at once is one
+    const uint64_t run = store_->runs().load(std::memory_order_relaxed);
+    store_->runs().store(run + 1, std::memory_order_relaxed);
     if (code.alone != nullptr && run % kMeasuredRuns != 0) return code.alone(context);
     return RunWatched(code, run, context);
   }
@@ -76,16 +82,14 @@ class Program {
     return code.function != nullptr ? code.function(context) : code.compiled->Run(context);
   }
   uint64_t RunSuspected(const Code& code, void* context);
-  void End(const std::string& why);
+  void NoteTicks(uint64_t ticks);
 
   const std::string name_;
+  const std::shared_ptr<Store> store_;
   Maps maps_;
   std::array<Code, kHookCount> codes_;
-  std::atomic<uint64_t> runs_{0}, longest_{0};  // longest_: ticks
   Watch watch_;
-  std::atomic<bool> ended_{false};
-  mutable base::Mutex mutex_{base::ranks::kPolicyProgram};
-  std::string why_ended_ LONGWIRE_GUARDED_BY(mutex_);
+  base::Mutex mutex_{base::ranks::kPolicyProgram};
   std::function<void(const std::string&)> on_end_ LONGWIRE_GUARDED_BY(mutex_);
 };
 

@@ -6,18 +6,13 @@
 #include <optional>
 #include <string_view>
 
+#include "base/name_number.h"
 #include "scheduler/types.h"
 
 namespace longwire::scheduler {
 
-// By which programs know a tenant: the FNV-1a hash of its name.
-constexpr uint64_t NumberOf(std::string_view tenant) {
-  uint64_t number = 0xcbf29ce484222325;
-  for (char letter : tenant) {
-    number = (number ^ static_cast<unsigned char>(letter)) * 0x100000001b3;
-  }
-  return number;
-}
+// By which programs know a tenant.
+constexpr uint64_t NumberOf(std::string_view tenant) { return base::NumberOfName(tenant); }
 
 struct SessionTerms {
   SessionId session = 0;

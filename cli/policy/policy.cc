@@ -177,17 +177,17 @@ void AddPolicy(CommandLine& line) {
                             [=] { return ShowMaps(*wish); });
   maps.add_option("POLICY", wish->policy, "its name")->required();
   maps.add_option("MAP", wish->map, "only this one");
-  maps.add_option("--set", wish->set, "KEY=NUMBER; a key is a number or tenant:NAME");
+  maps.add_option("--set", wish->set, "KEY=NUMBER; a key is a number, tenant:NAME or kernel:NAME");
   maps.add_flag("--json", wish->json, "the same for programs, an object for each map");
   for (CLI::App* command : {&list, &load, &unload, &maps}) {
     AddConnection(*command, Reach::kNetworkAndLocal);
     command->footer(kOperatorHelp);
   }
-  CLI::App& test =
-      line.Add(&policy, "test", "what the scheduler decides with a policy; needs no server",
-               [=] { return TestPolicy(wish->policy, wish->transcript); });
+  CLI::App& test = line.Add(&policy, "test", "what is decided with a policy; needs no server",
+                            [=] { return TestPolicy(wish->policy, wish->transcript); });
   test.add_option("FILE", wish->policy, "an object file of clang -target bpf")->required();
-  test.add_option("TRANSCRIPT", wish->transcript, "as docs/scheduling.md describes them")
+  test.add_option("TRANSCRIPT", wish->transcript,
+                  "as docs/policies.md and docs/scheduling.md describe them")
       ->required();
   test.footer(
       "It prints the transcript as it is with the policy. The exit status is 0 if that is "

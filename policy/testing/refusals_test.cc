@@ -28,8 +28,9 @@ uint64_t AnyHelper(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t) { return 0;
 // A context of which what lies behind cannot be accessed, and what lies before is watched.
 class WatchedContext {
  public:
-  WatchedContext()
-      : pages_(static_cast<std::byte*>(
+  explicit WatchedContext(size_t bytes)
+      : bytes_(bytes),
+        pages_(static_cast<std::byte*>(
             mmap(nullptr, 2 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {
     EXPECT_EQ(0, mprotect(pages_ + kPage, kPage, PROT_NONE));
     std::fill(pages_, context(), kUntouched);
@@ -47,9 +48,15 @@ class WatchedContext {
  private:
   static constexpr size_t kPage = 4096;
   static constexpr std::byte kUntouched{0xa5};
-  std::byte* context() const { return pages_ + kPage - sizeof(lw_turn); }
+  std::byte* context() const { return pages_ + kPage - bytes_; }
+  const size_t bytes_;
   std::byte* const pages_;
 };
+
+size_t ContextOf(const std::string& hook) {
+  const auto* found = std::ranges::find(kHooks, hook, &HookShape::name);
+  return found == std::end(kHooks) ? 0 : found->context_bytes;
+}
 
 class RefusalTest : public ::testing::TestWithParam<std::string> {};
 
@@ -77,23 +84,26 @@ INSTANTIATE_TEST_SUITE_P(Objects, RefusalTest, ::testing::ValuesIn(RefusedObject
 
 // Each byte of each instruction of an example, changed: what is then refused, is refused with a
 // place; what is not, keeps within its context.
-TEST(EngineTest, AChangedPolicyIsRefusedWithItsPlaceOrKeepsWithinItsContext) {
+class ChangedTest : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(ChangedTest, IsRefusedWithItsPlaceOrKeepsWithinItsContext) {
   std::string sentence;
-  const auto object = ReadObject(ObjectNamed("favourite"), &sentence);
+  const auto object = ReadObject(ObjectNamed(GetParam()), &sentence);
   ASSERT_TRUE(object) << sentence;
   const HelperShape helpers[] = {
       {"lw_map_get", AnyHelper, 2}, {"lw_map_set", AnyHelper, 3}, {"lw_map_add", AnyHelper, 3}};
-  WatchedContext place;
   int refused = 0, accepted = 0;
   for (const HookCode& code : object->hooks) {
+    const size_t bytes = ContextOf(code.hook);
+    WatchedContext place(bytes);
     for (size_t byte = 0; byte < code.instructions.size() * sizeof(Instruction); ++byte) {
       for (const uint8_t change : {0x01, 0x04, 0x08, 0x10, 0x40, 0x80, 0xff}) {
         HookCode changed = code;
         reinterpret_cast<uint8_t*>(changed.instructions.data())[byte] ^= change;
         sentence.clear();
         std::unique_ptr<CompiledHook> compiled;
-        if (CheckFlow(changed, &sentence) && CheckAccess(changed, sizeof(lw_turn), &sentence)) {
-          compiled = TheEngine()->Compile(changed, sizeof(lw_turn), helpers, &sentence);
+        if (CheckFlow(changed, &sentence) && CheckAccess(changed, bytes, &sentence)) {
+          compiled = TheEngine()->Compile(changed, bytes, helpers, &sentence);
         }
         if (compiled != nullptr) {
           ++accepted;
@@ -104,13 +114,17 @@ TEST(EngineTest, AChangedPolicyIsRefusedWithItsPlaceOrKeepsWithinItsContext) {
         ++refused;
         EXPECT_NE(std::string::npos, sentence.find("(instruction "))
             << "byte " << byte << " ^ " << int{change} << ": " << sentence;
-        EXPECT_NE(std::string::npos, sentence.find(" of favourite.c")) << sentence;
+        EXPECT_NE(std::string::npos, sentence.find(" of " + GetParam() + ".c")) << sentence;
       }
     }
   }
   EXPECT_GT(refused, 100);
   EXPECT_GT(accepted, 100);
 }
+
+INSTANTIATE_TEST_SUITE_P(Examples, ChangedTest,
+                         ::testing::Values("favourite", "priority_swap", "urgent_kernels"),
+                         [](const auto& info) { return info.param; });
 
 TEST(EngineTest, WithoutItThePackageIsNamed) {
   std::string sentence;

@@ -34,6 +34,7 @@
 namespace longwire::keeper {
 
 struct PoolOptions {
+  int32_t device = 0;          // its number, as the driver counts; for policies
   uint64_t reserve = 0;        // bytes of the device that are never lent: contexts, modules, stacks
   bool scrub = true;           // false only to prove that the scrubbing test can fail
   bool drain = true;           // free memory of sessions is reclaimed for others

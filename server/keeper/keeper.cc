@@ -46,7 +46,8 @@ void SetNonBlocking(int descriptor) {
 Keeper::Keeper(DeviceMemory& device, const PoolOptions& options, wire::Descriptor control,
                KeeperState state)
     : device_(device),
-      policy_(LeastRecentlyUsed()),
+      device_number_(static_cast<uint32_t>(options.device)),
+      policy_(std::make_unique<AdvisedSwaps>(LeastRecentlyUsed(), device_number_)),
       pool_(device, WithLog(options, &events_, policy_.get())),
       swaps_(*policy_, options.times),
       quota_(options.quota),
@@ -173,6 +174,7 @@ bool Keeper::ReadControl(bool* open) {
     for (auto& [worker, session] : sessions_) Watch(session);
     return true;
   }
+  if (HandlePolicyPacket(*message)) return true;
   if (message::Unpack(message->bytes, &assign) == wire::WireResult::kOk) {
     TakeAssign(assign);
     return true;
@@ -427,6 +429,7 @@ void Keeper::Forget(uint64_t worker) {
   pool_.Gone(worker);
   drain_.Remove(worker);
   swaps_.Remove(worker);
+  policy_->Forget(worker);
   if (quota_ != nullptr) quota_->Forget(worker);
   sessions_.erase(worker);
 }

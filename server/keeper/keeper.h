@@ -15,6 +15,7 @@
 #include "server/keeper/drain.h"
 #include "server/keeper/job_thread.h"
 #include "server/keeper/nvml/device_health.h"
+#include "server/keeper/swap_advice/advised_swaps.h"
 #include "server/keeper/swaps.h"
 #include "server/protocol/charges.h"
 #include "server/protocol/hello.h"
@@ -47,6 +48,7 @@ class Keeper {
     uint64_t order = 0;                             // order of the requests
     bool begun = false;                             // copies have been started
     std::chrono::steady_clock::time_point since{};  // when they were started
+    std::chrono::nanoseconds stay{0};               // at least, if a policy says so
     Drain::Round round;
     std::chrono::steady_clock::time_point round_begun{};
   };
@@ -82,6 +84,8 @@ class Keeper {
 
   // False when there is no message; *open: the warden is still there.
   bool ReadControl(bool* open);
+  // Of the operator's policy; false if the packet is none of those (policies.cc).
+  bool HandlePolicyPacket(wire::Message& message);
   void ReadSession(KeeperSession& session);
   void HandlePacket(KeeperSession& session, wire::Message& message);
   void HandleRequest(KeeperSession& session, std::span<const std::byte> packet);
@@ -171,7 +175,8 @@ class Keeper {
 
   DeviceMemory& device_;
   EventLog events_;
-  std::unique_ptr<SwapPolicy> policy_;
+  const uint32_t device_number_;  // as the driver counts
+  std::unique_ptr<AdvisedSwaps> policy_;
   ChunkPool pool_;
   Drain drain_;
   Swaps swaps_;

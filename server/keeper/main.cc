@@ -89,6 +89,7 @@ int main(int argc, char** argv) {
     return 1;
   }
   longwire::keeper::PoolOptions options;
+  options.device = device;
   options.scrub = !longwire::wire::GuardIsOff("scrub");
   options.drain = !longwire::wire::IsSwitchedOff("drain");
   options.swap = !longwire::wire::IsSwitchedOff("swap");

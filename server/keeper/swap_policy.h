@@ -2,6 +2,8 @@
 // socket or CUDA. The keeper reports events and carries out the choices.
 #pragma once
 
+#include <array>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -16,6 +18,12 @@ struct Region {
   uint64_t bytes = 0;
 };
 
+// Kernels that are next in a session's log when its memory is wanted back.
+struct NextLaunches {
+  uint32_t count = 0;
+  std::array<uint64_t, 4> kernels{};  // numbers of the names of the first ones; 0: none
+};
+
 class SwapPolicy {
  public:
   virtual ~SwapPolicy() = default;
@@ -24,6 +32,11 @@ class SwapPolicy {
   // The owner's work ran, or waits to run.
   virtual void Accessed(uint64_t owner) = 0;
   virtual void Removed(uint64_t region) = 0;
+  // The owner has work and waits for `away` bytes of its memory: for how long it stays at least
+  // once it is back, if that is longer than for others.
+  virtual std::chrono::nanoseconds Runs(uint64_t, uint64_t, const NextLaunches&) {
+    return std::chrono::nanoseconds(0);
+  }
 
   // Chooses from `movable` regions of at least `needed` and at most `room` bytes in all, in the
   // order in which to swap them out. Empty if that is impossible: nothing is swapped out in vain.

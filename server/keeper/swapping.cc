@@ -96,6 +96,14 @@ bool Keeper::HandleSwapPacket(KeeperSession& session, std::span<const std::byte>
     session.back->lease.request = back.request;
     session.back->lease.comes_back = true;
     policy_->Accessed(session.worker);
+    uint64_t away = 0;
+    for (const Region& region : pool_.Away(session.worker)) away += region.bytes;
+    NextLaunches next;
+    if (back.next) {
+      next.count = back.next->launches;
+      std::ranges::copy(back.next->kernels, next.kernels.begin());
+    }
+    session.back->stay = policy_->Runs(session.worker, away, next);
   } else {
     return false;
   }
@@ -274,7 +282,7 @@ void Keeper::AdvanceSwapIn(KeeperSession& session, bool first, bool* taken) {
 void Keeper::Deliver(KeeperSession& session) {
   auto back = std::move(session.back);
   auto now = Swaps::Clock::now();
-  if (back->begun) swaps_.CameBack(session.worker, back->since, now);
+  if (back->begun) swaps_.CameBack(session.worker, back->since, now, back->stay);
   session.grant = std::make_unique<LeaseInProgress>(std::move(back->lease));
   session.granted = 0;
   Send(session);

@@ -83,8 +83,8 @@ std::vector<uint64_t> Swaps::Answered(uint64_t worker, const SwapLeft& answer, T
   return {};
 }
 
-void Swaps::CameBack(uint64_t worker, Time since, Time now) {
-  workers_[worker].not_before = now + std::max<Clock::duration>(times_.stay, now - since);
+void Swaps::CameBack(uint64_t worker, Time since, Time now, Clock::duration stay) {
+  workers_[worker].not_before = now + std::max({Clock::duration(times_.stay), now - since, stay});
 }
 
 void Swaps::Extend(uint64_t worker, Time now) {

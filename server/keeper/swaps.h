@@ -50,8 +50,8 @@ class Swaps {
   Hope Advance(const Want& want, Time now, std::vector<Ask>* asks);
   // The chunks that the worker has unmapped; empty if it refused or was not asked.
   std::vector<uint64_t> Answered(uint64_t worker, const SwapLeft& answer, Time now);
-  // The worker was swapped in, which began at `since`.
-  void CameBack(uint64_t worker, Time since, Time now);
+  // The worker was swapped in, which began at `since`. `stay`: at least, if that is longer.
+  void CameBack(uint64_t worker, Time since, Time now, Clock::duration stay = {});
   // The keeper cannot read the worker's answers now: its time limit starts again.
   void Extend(uint64_t worker, Time now);
   // Workers that did not answer in time; each is reported once.

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -38,11 +39,19 @@ struct SwapLeft {
   auto Fields() { return std::tie(request, answer); }
 };
 
+// What is known of the session's next work, for policies.
+struct NextWork {
+  uint32_t launches = 0;     // kernels in the log, at most 64
+  uint64_t kernels[4] = {};  // numbers of the names of the first ones; 0: none
+  auto Fields() { return std::tie(launches, kernels[0], kernels[1], kernels[2], kernels[3]); }
+};
+
 // Worker to keeper: the session has work and needs all of its memory.
 struct SwapBack {
   static constexpr uint32_t kKind = 115;
   uint64_t request = 0;
-  auto Fields() { return std::tie(request); }
+  std::optional<NextWork> next{};  // to keepers from kReattachSince on
+  auto Fields() { return std::tie(request, next); }
 };
 
 struct GrantedChunk {

@@ -110,7 +110,7 @@ void Warden::SendAttaches(int32_t device) {
     const int files[] = {end.get(), worker.process.pidfd.get()};
     keeper::Attach attach{found->first, keeper::Again{worker.tenant, {}}};
     if (worker.promised != 0) attach.again->promised = worker.promised;
-    if (!send(attach, files)) return;
+    if (!send(attach, files) || !SendPlaced(keeper, found->first, worker)) return;
   }
   keeper.succeeds = !send(keeper::Succeed{keeper.successions, true});
 }

@@ -116,6 +116,7 @@ Warden::Keeper* Warden::RunningKeeper(int32_t device, std::string* sentence) {
   }
   keeper.last_event = 0;  // its numbering starts again
   (void)wire::SendMessage(keeper.control.get(), message::Pack(limits_));
+  if (policy_.number != 0) SendPolicy(keeper);
   if (succeeds) BeginSuccession(device);
   return &keeper;
 }

@@ -173,13 +173,18 @@ void Warden::Serve(int connection) {
     if (uint64_t number = FindSession(request.session)) Kill(workers_.at(number));
   };
   auto keep = [&](const KeepSession& request) { Keep(request, std::move(message->descriptors)); };
+  auto policy = [&](const SetPolicy& request) {
+    TakePolicy(request, std::move(message->descriptors));
+  };
   bool known =
       Handle<StartWorker>(message->bytes, answer) || Handle<KillWorker>(message->bytes, kill) ||
       Handle<ListWorkers>(message->bytes, answer) || Handle<GetStats>(message->bytes, answer) ||
       Handle<SetQuota>(message->bytes, answer) || Handle<SetLimits>(message->bytes, answer) ||
       Handle<GetEvents>(message->bytes, answer) || Handle<TakeSession>(message->bytes, answer) ||
       Handle<SetGrace>(message->bytes, answer) || Handle<KeepSession>(message->bytes, keep) ||
-      Handle<GetWalls>(message->bytes, answer) || Handle<message::LogTerms>(message->bytes, answer);
+      Handle<GetWalls>(message->bytes, answer) ||
+      Handle<message::LogTerms>(message->bytes, answer) ||
+      Handle<SetPolicy>(message->bytes, policy);
   if (!known) Disconnect(connection);
 }
 

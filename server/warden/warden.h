@@ -17,6 +17,7 @@
 #include "server/protocol/keeper.h"
 #include "server/protocol/kept_session.h"
 #include "server/protocol/log_terms.h"
+#include "server/protocol/policies.h"
 #include "server/protocol/warden.h"
 #include "server/warden/compile_cache.h"
 #include "server/warden/own_program.h"
@@ -154,6 +155,10 @@ class Warden {
   void Do(int connection, const SetQuota& request);
   void Do(int connection, const SetLimits& request);
   void SendLimits();
+  void TakePolicy(const SetPolicy& request, std::vector<wire::Descriptor> descriptors);
+  void SendPolicy(Keeper& keeper) const;
+  // False: it is to be tried again.
+  bool SendPlaced(const Keeper& keeper, uint64_t number, const Worker& worker) const;
   void Do(int connection, const message::LogTerms& request);
   void Do(int connection, const GetEvents& request);
   void Do(int connection, const GetWalls& request);
@@ -236,8 +241,10 @@ class Warden {
   std::map<uint64_t, uint64_t> sessions_;  // by worker's number, also of some that ended
   keeper::KeeperLimits limits_;            // the keepers'
   bool limits_due_ = false;                // they are to hear them again
-  message::LogTerms log_terms_;            // the workers'
-  std::map<int32_t, Warm> warm_;           // by device
+  keeper::UsePolicy policy_;               // the keepers'
+  std::vector<wire::Descriptor> policy_files_;
+  message::LogTerms log_terms_;   // the workers'
+  std::map<int32_t, Warm> warm_;  // by device
   Clock::time_point warm_after_{};
   std::chrono::milliseconds grace_;  // how long workers without a daemon live
   Clock::time_point last_needed_ = Clock::now();

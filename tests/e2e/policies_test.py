@@ -11,6 +11,7 @@ import tenants
 
 OBJECTS = server.build_folder() / "policy" / "objects"
 TRANSCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "scheduler" / "testdata"
+EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "policy" / "examples" / "transcripts"
 ITERATIONS = 1000  # of a kernel: some 20 ms on the software device
 
 
@@ -168,16 +169,29 @@ class PoliciesTest(unittest.TestCase):
 
 
 class TriedPoliciesTest(unittest.TestCase):
-    def try_policy(self, name, transcript):
+    def try_policy(self, name, transcript, folder=TRANSCRIPTS):
         longwire = server.build_folder() / "dist" / "bin" / "longwire"
         return server.run([longwire, "policy", "test", OBJECTS / f"{name}.o",
-                           TRANSCRIPTS / f"{transcript}.txt"], None)
+                           folder / f"{transcript}.txt"], None)
 
     def test_the_examples_decide_as_what_is_built_in(self):
         for name in ("strict_priority", "weighted_fair"):
             result = self.try_policy(name, name)
             self.assertEqual(0, result.code, result.err)
             self.assertEqual((TRANSCRIPTS / f"{name}.txt").read_text(), result.out)
+
+    def test_examples_for_memory_and_launches_decide_as_their_transcripts_say(self):
+        for name in ("priority_swap", "urgent_kernels"):
+            result = self.try_policy(name, name, EXAMPLES)
+            self.assertEqual(0, result.code, result)
+            self.assertEqual((EXAMPLES / f"{name}.txt").read_text(), result.out)
+        result = self.try_policy("memory_nonsense", "priority_swap", EXAMPLES)
+        self.assertEqual(1, result.code)
+        self.assertIn("the policy was unloaded: its function stay_long answered", result.err)
+        # What is built in has another order, and the transcript says so.
+        result = self.try_policy("memory_counts", "priority_swap", EXAMPLES)
+        self.assertEqual(1, result.code)
+        self.assertIn("of the transcript", result.err)
 
     def test_another_policy_is_seen(self):
         result = self.try_policy("weighted_fair", "strict_priority")

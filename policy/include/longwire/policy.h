@@ -24,7 +24,8 @@ typedef long int64_t;
 #define LW_NO_OPINION 1
 #define LW_FOREVER 0x7fffffffffffffffL
 
-/* A tenant's number: the FNV-1a hash of its name; `longwire policy maps` takes and shows names. */
+/* The number of a tenant, and that of a kernel: the FNV-1a hash of its name. `longwire policy maps`
+ * takes names of both, and shows those of tenants. */
 
 /* session_opened and session_closed. */
 #define LW_LATENCY_CRITICAL 0
@@ -95,6 +96,52 @@ struct lw_place {
   uint32_t busy_permille; /* of the last seconds */
   uint32_t reserved;
   uint64_t score; /* the answer, zero at first */
+};
+
+/* Memory of sessions that may be swapped to the host's, in regions as the device's keeper lends
+ * them. These hooks run in the keepers, of all devices, and share the maps with those in longwired.
+ * region_added, region_removed: one was lent, or given back. region_accessed: work of the session
+ * ran, which may have accessed any of its regions; ten times a second at most. There is no answer.
+ * session_runs: it has work, but some of its memory is in the host's and is brought back first.
+ * evict_next: memory is needed; the region with the highest score leaves first. Equal ones, and all
+ * for which there is no opinion (0), leave in the built-in order. What may leave at all is not
+ * asked: idle best-effort sessions' memory beyond what is reserved for their tenants. */
+struct lw_memory {
+  int64_t now;
+  uint64_t session;
+  uint64_t tenant;
+  uint64_t region; /* 0 in region_accessed and session_runs: all of the session's */
+  uint64_t bytes;  /* of the region; of session_runs: how much is away */
+  int64_t idle;    /* since the session's work was last seen, or its memory was lent */
+  uint32_t device;
+  uint32_t launches;  /* session_runs: kernels that are next in its log, as far as it is there; at
+                       * most 64 */
+  uint64_t kernel[4]; /* numbers of the first of them; 0: none */
+  /* Answers. */
+  uint64_t score; /* of evict_next, zero at first */
+  int64_t stay;   /* of session_runs, zero at first: for so long its memory stays at least, once it
+                   * is back; at most 1 s */
+};
+
+/* launch: how is a function launched? Asked when it is first launched, not for each launch. What a
+ * rule of the configuration says about it goes before the answer; grid and block never change. */
+#define LW_AS_THE_PROGRAM_SAYS 0xffffffffu
+struct lw_launch {
+  int64_t now;
+  uint64_t session;
+  uint64_t tenant;
+  uint64_t kernel; /* the number of its name in the module */
+  uint64_t module; /* the first eight bytes of its image's SHA-256; 0: not known */
+  uint32_t device;
+  uint32_t grid[3]; /* of the launch that asks */
+  uint32_t block[3];
+  uint32_t shared_bytes;
+  /* Answers, LW_AS_THE_PROGRAM_SAYS at first, but for `each`. */
+  uint32_t priority;      /* of the stream, 0: the device's lowest; at most 100 */
+  uint32_t shared_memory; /* percent of the largest share of the first-level cache */
+  uint32_t clusters;      /* 0: the driver's default, 1: spread, 2: load balancing */
+  uint32_t each; /* 0: the answer is for all launches of the function; 1: for those with this grid,
+                  * block and shared memory, and others are asked about */
 };
 
 /* Maps: 64-bit keys and values, zero at first, shared by the policy's hooks, `longwire policy maps`

@@ -136,7 +136,9 @@ void SessionTable::HasBegun(const std::shared_ptr<ServerSession>& session) {
   if (session->WorkerIsDead()) {
     End(session, {static_cast<uint32_t>(transport::kLaunchFailed), "its worker ended"});
   }
-  SendTerms(*live_.Get());
+  const auto config = live_.Get();
+  SendTerms(*config);
+  SendNewTerms(config, *session);
   Detached();
 }
 

@@ -1,24 +1,24 @@
 #include "server/daemon/policies/policies.h"
 
-#include <charconv>
 #include <fstream>
 #include <iterator>
 #include <optional>
 #include <utility>
 
 #include "link/transport/log.h"
+#include "policy/key.h"
 #include "scheduler/advice.h"
 
 namespace longwire::daemon {
 namespace {
 
+using policy::Asker;
 using policy::Hook;
 using policy::Program;
 using transport::Log;
 using transport::LogLevel;
 
 constexpr size_t kMaxPolicies = 16;
-constexpr std::string_view kTenantPrefix = "tenant:";
 
 std::optional<std::string> ReadFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -29,31 +29,25 @@ std::optional<std::string> ReadFile(const std::string& path) {
   return text;
 }
 
-bool IsAskedBy(const Program& program, bool placement) {
+bool IsAskedBy(const Program& program, Asker asker) {
   for (size_t i = 0; i < policy::kHookCount; ++i) {
-    const auto hook = static_cast<Hook>(i);
-    if (program.Has(hook) && (hook == Hook::kPlace) == placement) return true;
+    if (policy::kHooks[i].asker == asker && program.Has(static_cast<Hook>(i))) return true;
   }
   return false;
 }
 
-// The one of the table that the scheduler, or the placement, is to ask.
-template <class Table>
-std::shared_ptr<Program> AskedBy(const Table& table, bool placement) {
-  for (const auto& [name, loaded] : table) {
-    if (!loaded.program->ended() && IsAskedBy(*loaded.program, placement)) return loaded.program;
+constexpr std::string_view NameOf(Asker asker) {
+  switch (asker) {
+    case Asker::kScheduler:
+      return "the scheduler";
+    case Asker::kPlacement:
+      return "placement";
+    case Asker::kKeepers:
+      return "memory";
+    case Asker::kLaunches:
+      return "launches";
   }
-  return nullptr;
-}
-
-std::optional<uint64_t> KeyOf(const std::string& key) {
-  if (key.starts_with(kTenantPrefix)) {
-    return scheduler::NumberOf(std::string_view(key).substr(kTenantPrefix.size()));
-  }
-  uint64_t number = 0;
-  const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), number);
-  if (error != std::errc() || end != key.data() + key.size()) return std::nullopt;
-  return number;
+  return "";
 }
 
 std::string NoPolicy(const std::string& name) {
@@ -98,16 +92,16 @@ bool Policies::AreApart(const Table& table, std::string* sentence) {
     *sentence = "there can be " + std::to_string(kMaxPolicies) + " policies; unload one first";
     return false;
   }
-  for (const bool placement : {false, true}) {
+  for (const Asker asker : policy::kAskers) {
     std::string first;
     for (const auto& [name, loaded] : table) {
-      if (loaded.program->ended() || !IsAskedBy(*loaded.program, placement)) continue;
+      if (loaded.program->ended() || !IsAskedBy(*loaded.program, asker)) continue;
       if (first.empty()) {
         first = name;
         continue;
       }
       *sentence = "the policies '" + first + "' and '" + name + "' both have hooks of " +
-                  (placement ? "placement" : "the scheduler") + "; unload one of them first";
+                  std::string(NameOf(asker)) + "; unload one of them first";
       return false;
     }
   }
@@ -168,8 +162,18 @@ void Policies::Abandon() {
 }
 
 void Policies::Install() {
-  scheduling_.Use(AskedBy(loaded_, false));
-  placements_.Use(AskedBy(loaded_, true));
+  static const Loaded kNone;
+  auto asked_by = [&](Asker asker) -> const Loaded& {
+    for (const auto& [name, loaded] : loaded_) {
+      if (!loaded.program->ended() && IsAskedBy(*loaded.program, asker)) return loaded;
+    }
+    return kNone;
+  };
+  askers_.scheduling.Use(asked_by(Asker::kScheduler).program);
+  askers_.placements.Use(asked_by(Asker::kPlacement).program);
+  askers_.launches.Use(asked_by(Asker::kLaunches).program);
+  const Loaded& memory = asked_by(Asker::kKeepers);
+  askers_.memory.Use(memory.program, memory.object);
 }
 
 bool Policies::Load(const std::string& name, std::span<const std::byte> object,
@@ -206,12 +210,12 @@ bool Policies::SetValue(const std::string& name, const std::string& map, const s
     return false;
   }
   policy::Map* found = loaded->second.program->maps().Find(map);
-  const auto number = KeyOf(key);
+  const auto number = policy::ParseKey(key);
   if (found == nullptr) {
     *sentence = "the policy '" + name + "' has no map '" + map + "'; longwire policy maps " + name +
                 " names its maps";
   } else if (!number) {
-    *sentence = "'" + key + "' is no key; give a number or tenant:NAME";
+    *sentence = "'" + key + "' is no key; give a number, tenant:NAME or kernel:NAME";
   } else if (!found->Set(*number, value)) {
     *sentence = "the map '" + map + "' has no room for the key " + key;
   } else {

@@ -1,5 +1,5 @@
 // The policies that are loaded, from the configuration or by longwire policy load, and who asks
-// them: the scheduler and the placement. Thread-safe.
+// them: the scheduler, the placement, the keepers and workers. Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +15,8 @@
 #include "policy/program.h"
 #include "proto/config.pb.h"
 #include "proto/transport.pb.h"
+#include "server/daemon/policies/launch_policy.h"
+#include "server/daemon/policies/memory_policy.h"
 #include "server/daemon/sessions/placement.h"
 #include "server/daemon/sessions/scheduling.h"
 
@@ -22,8 +24,13 @@ namespace longwire::daemon {
 
 class Policies {
  public:
-  Policies(Scheduling& scheduling, PlacementTable& placements)
-      : scheduling_(scheduling), placements_(placements) {}
+  struct Askers {
+    Scheduling& scheduling;
+    PlacementTable& placements;
+    MemoryPolicy& memory;
+    LaunchPolicy& launches;
+  };
+  explicit Policies(Askers askers) : askers_(askers) {}
 
   // Reads and verifies what the configuration lists; false with a sentence, and nothing has
   // changed. Apply puts into force what Prepare has read, beside what is loaded by command, also
@@ -35,7 +42,7 @@ class Policies {
   // Each false with a sentence.
   bool Load(const std::string& name, std::span<const std::byte> object, std::string* sentence);
   bool Unload(const std::string& name, std::string* sentence);
-  // `key`: a number, or tenant:NAME.
+  // `key`: a number, tenant:NAME or kernel:NAME.
   bool SetValue(const std::string& name, const std::string& map, const std::string& key,
                 uint64_t value, std::string* sentence);
 
@@ -59,8 +66,7 @@ class Policies {
   static bool AreApart(const Table& table, std::string* sentence);
   void Install() LONGWIRE_REQUIRES(mutex_);
 
-  Scheduling& scheduling_;
-  PlacementTable& placements_;
+  const Askers askers_;
   base::Mutex mutex_{base::ranks::kPolicies};
   Table loaded_ LONGWIRE_GUARDED_BY(mutex_);
   std::optional<Table> prepared_ LONGWIRE_GUARDED_BY(mutex_);  // of the configuration

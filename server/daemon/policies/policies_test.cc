@@ -40,7 +40,9 @@ class PoliciesTest : public ::testing::Test {
   std::string sentence_;
   Scheduling scheduling_{SchedulingOptions{}};
   PlacementTable placements_;
-  Policies policies_{scheduling_, placements_};
+  MemoryPolicy memory_{[](const auto&, auto) { return true; }};
+  LaunchPolicy launches_{[](const auto&) {}};
+  Policies policies_{{scheduling_, placements_, memory_, launches_}};
 };
 
 TEST_F(PoliciesTest, AReloadLeavesWhatWasLoadedByCommandMeanwhile) {

@@ -1,6 +1,7 @@
 #include "server/daemon/sessions/images.h"
 
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 
 #include <cerrno>
 #include <functional>
@@ -104,6 +105,14 @@ bool Images::Answer(Worker& worker, const wire::Message& message) {
   bridges::Ask ask;
   if (message::Unpack(message.bytes, &ask) == wire::WireResult::kOk) {
     if (asked_) asked_(worker.session, ask);
+    return true;
+  }
+  launches::AskLaunch launch;
+  if (message::Unpack(message.bytes, &launch) == wire::WireResult::kOk) {
+    if (!launch_) return true;
+    const auto answer = message::Pack(launch_(worker.session, worker.tenant, launch));
+    // It goes on without an answer that it does not take.
+    (void)wire::SendMessage(worker.control.get(), answer, {}, MSG_DONTWAIT);
     return true;
   }
   if (message::Unpack(message.bytes, &find) == wire::WireResult::kOk) return Answer(worker, find);

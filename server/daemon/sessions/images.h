@@ -18,6 +18,7 @@
 #include "server/protocol/bridges.h"
 #include "server/protocol/images.h"
 #include "server/protocol/links.h"
+#include "server/rules/launches.h"
 #include "wire/socket.h"
 
 namespace longwire::daemon {
@@ -38,6 +39,10 @@ class Images {
   using OnUsed = std::function<void(const std::string& tenant, const std::string& program,
                                     const std::string& digest)>;
   void TellUsed(OnUsed used) { used_ = std::move(used); }
+  // Called for what a worker asks about a function, likewise.
+  using OnLaunch = std::function<launches::LaunchAnswer(uint64_t session, const std::string& tenant,
+                                                        const launches::AskLaunch& ask)>;
+  void AnswerLaunches(OnLaunch launch) { launch_ = std::move(launch); }
   // Answers a worker over `control` until the worker closes its end. What it sent before is still
   // stored. Returns why it cannot, else nothing.
   std::string Serve(uint64_t session, const std::string& tenant, const std::string& program,
@@ -65,6 +70,7 @@ class Images {
   const OnLinked linked_;
   const OnAsked asked_;
   OnUsed used_;
+  OnLaunch launch_;
   std::unique_ptr<images::ImageStore> store_;
   std::atomic<size_t> logged_{0};  // the hash of why the last image was not cached
   wire::Descriptor stop_;          // readable: the threads end

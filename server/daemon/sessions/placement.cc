@@ -180,6 +180,14 @@ std::vector<int32_t> PlacementTable::Choose(const std::vector<scheduler::DeviceL
   return chosen;
 }
 
+int32_t PlacementTable::DeviceOf(uint64_t session, size_t place) {
+  base::MutexLock lock(mutex_);
+  const auto found = placed_.find(session);
+  if (found == placed_.end() || found->second.devices.empty()) return 0;
+  const auto& devices = found->second.devices;
+  return devices[place < devices.size() ? place : 0];
+}
+
 void PlacementTable::Use(std::shared_ptr<policy::Program> program) {
   base::MutexLock lock(mutex_);
   program_ = std::move(program);

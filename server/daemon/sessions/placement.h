@@ -55,6 +55,9 @@ class PlacementTable {
   // A session that another daemon placed there.
   void Inherit(uint64_t session, std::vector<int32_t> devices, uint64_t bytes = 0);
   void Forget(uint64_t session);
+  // The device that the session has as its number `place`, as the driver counts; the first one if
+  // it has no such.
+  int32_t DeviceOf(uint64_t session, size_t place);
   // From now on the policy is asked for scores; null: what is built in alone.
   void Use(std::shared_ptr<policy::Program> program);
   // Whether new sessions may be placed on the device; those that are there stay.

@@ -111,10 +111,11 @@ SessionTable::SessionTable(const config::LiveConfig& live)
   auto starter = [this](std::string* sentence) { return StartWarden(*live_.Get(), sentence); };
   warden_ = std::make_unique<WardenClient>(live_.Get()->warden(), starter, events);
   scheduling_ = std::make_unique<Scheduling>(SchedulingOptionsOf(*live_.Get()));
-  policies_ = std::make_unique<Policies>(*scheduling_, placements_);
+  MakePolicies();
 }
 
 SessionTable::~SessionTable() {
+  launch_policy_->Stop();
   Leave();
   if (reaper_.joinable()) reaper_.join();
   usage_->Stop();
@@ -128,7 +129,7 @@ bool SessionTable::Start(std::string* sentence) {
     if (!silent) return false;
     Log(LogLevel::kWarning, *sentence);  // it may answer later
   }
-  warden_->SetGrace(config::ResumeGrace(*live_.Get()));
+  RepeatTerms();
   usage_->Start();
   std::string unkept;
   if (!statistics_.Start(&unkept)) Log(LogLevel::kWarning, unkept);
@@ -168,11 +169,8 @@ std::shared_ptr<ServerSession> SessionTable::StartSession(const wire::OpenReques
   start.want_warm = want_warm;
   start.environment = DriverVariables(request.environment);
   start.tenant = peer.tenant->name();
-  // Each time: the warden may have started anew.
   warden_->SetQuota(QuotaOf(*live_.Get(), *peer.tenant, lendable()));
-  warden_->SetLimits(LimitsOf(*live_.Get()));
-  warden_->SetLogTerms(LogTermsOf(*live_.Get()));
-  warden_->SetGrace(config::ResumeGrace(*live_.Get()));
+  RepeatTerms();
   StartedWorker worker = warden_->Start(std::move(start));
   if (worker.started.code != 0) {
     refusal->code = worker.started.code;
@@ -370,12 +368,7 @@ OpenedSession SessionTable::Open(std::span<const std::byte> bytes, wire::Version
     refusal = {transport::kNoDevice, RefusalReason::kNotAllowed, std::move(refusal.sentence)};
     return Refuse(peer, &request, std::move(refusal));
   }
-  // A reload while it was opened did not find it.
-  const auto config = live_.Get();
-  if (config != before) {
-    SendRules(*config, *session);
-    SendStatistics(*config, *session);
-  }
+  SendNewTerms(before, *session);
   Describe(*session, &opened.reply);
   opened_.fetch_add(1);
   opening_times_.Add(Clock::now() - begun);

@@ -166,6 +166,12 @@ class SessionTable {
   std::shared_ptr<statistics::Page> StatisticsFor(const config::Config& config,
                                                   const ServerSession& session);
   void SendStatistics(const config::Config& config, const ServerSession& session);
+  // What a session needs to hear once it is in the table: a reload, or a change of the policies,
+  // while it was opened did not find it (session_policies.cc).
+  void SendNewTerms(const config::LiveConfig::Snapshot& before, const ServerSession& session);
+  void MakePolicies();
+  // What the warden has to know: it may have started anew.
+  void RepeatTerms();
   static void SendRules(const config::Config& config, const ServerSession& session);
   static OpeningRefusal Stopping();
   // What Open does once the peer is counted: a worker that has answered, in the table; nullptr with
@@ -238,8 +244,10 @@ class SessionTable {
   LocalClients inherited_clients_;  // between Start and InheritedClients
   std::unique_ptr<WardenClient> warden_;
   std::unique_ptr<Scheduling> scheduling_;
-  std::unique_ptr<Policies> policies_;  // tells scheduling_ and placements_
-  std::unique_ptr<UsageLog> usage_;     // asks warden_
+  std::unique_ptr<MemoryPolicy> memory_policy_;  // tells warden_
+  std::unique_ptr<LaunchPolicy> launch_policy_;  // tells the sessions' workers
+  std::unique_ptr<Policies> policies_;           // tells scheduling_, placements_ and these
+  std::unique_ptr<UsageLog> usage_;              // asks warden_
   AwakeCores awake_cores_;
   PlacementTable placements_;
   gates::HostMemoryTable host_memory_;

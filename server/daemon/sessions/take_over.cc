@@ -177,6 +177,7 @@ bool SessionTable::TakeOver(TakenSession taken) {
     session->formerly = record.formerly.value_or(std::vector<uint64_t>());
     for (uint64_t number : session->formerly) moved_[number] = id;
   }
+  SendNewTerms(live_.Get(), *session);
   if (record.local) inherited_clients_.emplace_back(session, std::move(kept.client));
   Log(LogLevel::kInfo, session->subject(),
       "of " + record.program + " ('" + record.identity + "' of tenant '" + record.tenant +

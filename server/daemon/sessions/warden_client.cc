@@ -369,6 +369,13 @@ void WardenClient::SetLogTerms(const message::LogTerms& terms) {
   if (takes_log_terms_.load()) Tell(message::Pack(terms), Bound::kSome);
 }
 
+bool WardenClient::SetPolicy(const warden::SetPolicy& policy, std::span<const int> descriptors) {
+  if (!IsConnected()) return true;
+  if (version_.load() < warden::kPoliciesSince) return false;
+  Tell(message::Pack(policy), Bound::kSome, descriptors);
+  return true;
+}
+
 std::vector<keeper::MemoryEvent> WardenClient::GetEvents(int32_t device, uint64_t after) {
   warden::GetEvents request{next_request_.fetch_add(1), device, after};
   std::string sentence;

@@ -19,6 +19,7 @@
 #include "proto/config.pb.h"
 #include "server/protocol/kept_session.h"
 #include "server/protocol/log_terms.h"
+#include "server/protocol/policies.h"
 #include "server/protocol/warden.h"
 #include "wire/socket.h"
 #include "wire/versions.h"
@@ -66,6 +67,8 @@ class WardenClient {
   void SetPart(const std::string& tenant, uint64_t bytes, const warden::PoolPart& part);
   void SetLimits(const keeper::KeeperLimits& limits);
   void SetLogTerms(const message::LogTerms& terms);
+  // False if the warden is too old for it. Without a warden it has to be said again.
+  bool SetPolicy(const warden::SetPolicy& policy, std::span<const int> descriptors);
   std::optional<warden::Stats> GetStats(std::string* sentence);
   // nullopt if the warden does not answer, or is too old to know.
   std::optional<warden::Walls> GetWalls();

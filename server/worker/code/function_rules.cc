@@ -27,27 +27,6 @@ int DriverPriority(const DriverTable& driver, uint32_t priority) {
   return std::max(greatest, least - static_cast<int>(priority));
 }
 
-std::vector<CUlaunchAttribute> AttributesOf(const DriverTable& driver,
-                                            const rules::LaunchChange& change) {
-  std::vector<CUlaunchAttribute> attributes;
-  if (change.priority != rules::kUnset) {
-    auto& added = attributes.emplace_back(Attribute(CU_LAUNCH_ATTRIBUTE_PRIORITY));
-    added.value.priority = DriverPriority(driver, change.priority);
-  }
-  if (change.shared_memory != rules::kUnset) {
-    auto& added =
-        attributes.emplace_back(Attribute(CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT));
-    added.value.sharedMemCarveout = change.shared_memory;
-  }
-  if (change.clusters != rules::kUnset) {
-    auto& added = attributes.emplace_back(
-        Attribute(CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE));
-    added.value.clusterSchedulingPolicyPreference =
-        static_cast<CUclusterSchedulingPolicy>(change.clusters);
-  }
-  return attributes;
-}
-
 std::vector<uint32_t> PointersOf(const DriverTable& driver, const Function& function) {
   std::vector<uint32_t> offsets;
   for (size_t i = 0; i < kMaxParameters; ++i) {
@@ -68,6 +47,27 @@ std::string NearestText(const Memory::Range& nearest) {
 }
 
 }  // namespace
+
+std::vector<CUlaunchAttribute> AttributesOf(const DriverTable& driver,
+                                            const rules::LaunchChange& change) {
+  std::vector<CUlaunchAttribute> attributes;
+  if (change.priority != rules::kUnset) {
+    auto& added = attributes.emplace_back(Attribute(CU_LAUNCH_ATTRIBUTE_PRIORITY));
+    added.value.priority = DriverPriority(driver, change.priority);
+  }
+  if (change.shared_memory != rules::kUnset) {
+    auto& added =
+        attributes.emplace_back(Attribute(CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT));
+    added.value.sharedMemCarveout = change.shared_memory;
+  }
+  if (change.clusters != rules::kUnset) {
+    auto& added = attributes.emplace_back(
+        Attribute(CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE));
+    added.value.clusterSchedulingPolicyPreference =
+        static_cast<CUclusterSchedulingPolicy>(change.clusters);
+  }
+  return attributes;
+}
 
 const FunctionRules* RulesOf(const DriverTable& driver, const SessionRules& rules,
                              Function& function) {

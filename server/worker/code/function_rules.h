@@ -36,6 +36,10 @@ struct FunctionRules {
 const FunctionRules* RulesOf(const DriverTable& driver, const SessionRules& rules,
                              Function& function);
 
+// What launches get that are changed so. A context must be current.
+std::vector<CUlaunchAttribute> AttributesOf(const DriverTable& driver,
+                                            const rules::LaunchChange& change);
+
 // Why an argument of the launch cannot be a pointer into memory that is there: a sentence with
 // kernel, argument, address and the nearest memory; empty if nothing is wrong.
 std::string WrongArgument(Memory& memory, const Function& function, const FunctionRules& rules,

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "server/worker/code/function_rules.h"
+#include "server/worker/code/launch_answers.h"
 #include "server/worker/code/session_rules.h"
 #include "server/worker/memory/array_bytes.h"
 #include "server/worker/memory/charges.h"
@@ -33,7 +34,8 @@ CUresult LoadedFunctions::Find(uint64_t id, const std::shared_ptr<Context>& cont
       return loaded.result;
     }
     if (loaded.result != CUDA_SUCCESS) return loaded.result;
-    if (uses_.rules.any() && RulesOf(uses_.driver, uses_.rules, *function) != nullptr) {
+    if (uses_.rules.any() && (RulesOf(uses_.driver, uses_.rules, *function) != nullptr ||
+                              !uses_.answers.LeavesAlone(*function))) {
       return CUDA_SUCCESS;
     }
     function->launched_in = in;

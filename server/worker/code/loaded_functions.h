@@ -15,6 +15,7 @@ namespace longwire::worker {
 class Charges;
 class CurrentContext;
 class Helpers;
+class LaunchAnswers;
 class SessionRules;
 struct FunctionRules;
 
@@ -28,6 +29,7 @@ class LoadedFunctions {
     Helpers& helpers;
     wire::RingMemory& up;  // the log thread waits for it
     const SessionRules& rules;
+    const LaunchAnswers& answers;
   };
   explicit LoadedFunctions(Uses uses) : uses_(uses), found_(uses.functions) {}
 
@@ -38,8 +40,9 @@ class LoadedFunctions {
   CUresult Find(uint64_t function, const std::shared_ptr<Context>& context, CUfunction* handle);
   // What rules say about the function, whose handle was found; null: nothing.
   const FunctionRules* RulesFor(uint64_t function);
-  // To be called before LaunchedBefore: a function that rules are about is never found there, so
-  // its launches go one by one. After a change of the rules none is, until Find has seen it.
+  // To be called before LaunchedBefore: a function that rules or a policy are about is never found
+  // there, so its launches go one by one. After a change of the rules none is, until Find has seen
+  // it.
   void FollowRules();
   // Charges what the function's threads need of their own: the driver allocates it with the first
   // launch. Waits for the keeper.

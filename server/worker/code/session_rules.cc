@@ -29,7 +29,15 @@ void SessionRules::Replace(rules::RuleList list) {
   base::MutexLock lock(mutex_);
   rules_ = std::move(next);
   page_ = nullptr;
-  any_.store(any, std::memory_order_release);
+  any_.store(any || has_policy_, std::memory_order_release);
+  version_.fetch_add(1, std::memory_order_release);
+}
+
+void SessionRules::UsePolicy(bool on) {
+  base::MutexLock lock(mutex_);
+  if (!on && !has_policy_) return;
+  has_policy_ = on;
+  any_.store(on || !rules_->empty(), std::memory_order_release);
   version_.fetch_add(1, std::memory_order_release);
 }
 

@@ -40,8 +40,11 @@ class SessionRules {
   // The rule of this name, or with this place, was used for something that is no launch.
   void CountCall(const std::string& rule) const;
   void CountCall(uint32_t place) const;
+  // Whether there is a policy for launches (launch_answers.h): then all are looked at, until it is
+  // known what it says about their functions. Any thread.
+  void UsePolicy(bool on);
   bool any() const { return any_.load(std::memory_order_acquire); }
-  // Grows with each Replace.
+  // Grows with each Replace and UsePolicy.
   uint32_t version() const { return version_.load(std::memory_order_acquire); }
   std::shared_ptr<const std::vector<rules::Rule>> Get() const {
     base::MutexLock lock(mutex_);
@@ -73,6 +76,7 @@ class SessionRules {
   std::atomic<bool> any_{false};
   std::atomic<uint32_t> version_{1};
   mutable base::Mutex mutex_{base::ranks::kSessionRules};
+  bool has_policy_ LONGWIRE_GUARDED_BY(mutex_) = false;
   std::shared_ptr<const std::vector<rules::Rule>> rules_ LONGWIRE_GUARDED_BY(mutex_) =
       std::make_shared<const std::vector<rules::Rule>>();
   std::shared_ptr<statistics::Page> page_ LONGWIRE_GUARDED_BY(mutex_);

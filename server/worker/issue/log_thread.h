@@ -72,6 +72,8 @@ class LogThread {
   // Log thread only. True if all records that were read are issued and the log has no more, unless
   // calls wait for memory.
   bool IsIdle();
+  // Log thread only. What is there of the log and was not read.
+  std::span<const std::byte> Unread() { return up_.Available(); }
 
  private:
   void Run();

@@ -68,7 +68,9 @@ bool Swapping::MustWait(CallId call) {
   }
   if (back_ == 0) {
     back_ = ++requests_;
-    keeper().Tell(keeper::SwapBack{back_});
+    keeper::SwapBack wanted{back_};
+    if (keeper().charges()) wanted.next = uses_.next_work();  // it knows version 14
+    keeper().Tell(wanted);
   }
   return true;
 }

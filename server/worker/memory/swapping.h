@@ -38,7 +38,8 @@ class Swapping {
     Helpers& helpers;
     Timelines& timelines;
     Completion& completion;
-    std::function<bool()> log_is_idle;  // LogThread::IsIdle
+    std::function<bool()> log_is_idle;            // LogThread::IsIdle
+    std::function<keeper::NextWork()> next_work;  // of the log, from the call on that waits
     Failures& failures;
     wire::RingMemory& up;  // the log thread waits for it
   };

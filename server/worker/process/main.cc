@@ -233,7 +233,14 @@ void HearDaemon(worker::WorkerSession& session, worker::MoveOut& move_out, wire:
   message::LogTerms log;
   gates::HostMemoryTerms terms;
   rules::RuleList rules;
-  if (message::Unpack(message.bytes, &log) == wire::WireResult::kOk) {
+  launches::AskLaunches ask;
+  launches::LaunchAnswer answer;
+  if (message::Unpack(message.bytes, &ask) == wire::WireResult::kOk) {
+    session.launch_answers().Use(ask.policy);
+    session.rules().UsePolicy(ask.policy != 0);
+  } else if (message::Unpack(message.bytes, &answer) == wire::WireResult::kOk) {
+    if (session.launch_answers().Arrived(answer)) session.WakeLogThread();
+  } else if (message::Unpack(message.bytes, &log) == wire::WireResult::kOk) {
     worker::SetLogLimit(log.lines_per_second);
   } else if (message::Unpack(message.bytes, &rules) == wire::WireResult::kOk) {
     session.rules().Replace(std::move(rules));

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include "server/worker/issue/next_work.h"
 #include "server/worker/support/log_line.h"
 #include "wire/record.h"
 
@@ -69,19 +70,22 @@ WorkerSession::WorkerSession(SessionOptions options)
       statistics_({.driver = driver_, .functions = functions, .spans = spans_}),
       chains_(driver_),
       rules_(options.control),
+      launch_answers_(driver_, options.control),
       loaded_functions_({.driver = driver_,
                          .functions = functions,
                          .charges = charges_,
                          .current_context = current_context_,
                          .helpers = helpers_,
                          .up = *up_,
-                         .rules = rules_}),
+                         .rules = rules_,
+                         .answers = launch_answers_}),
       swapping_({.devices = devices_,
                  .memory = memory_,
                  .helpers = helpers_,
                  .timelines = timelines_,
                  .completion = completion_,
                  .log_is_idle = [this] { return log_.IsIdle(); },
+                 .next_work = [this] { return NextWorkIn(log_.Unread(), functions); },
                  .failures = failures_,
                  .up = *up_}),
       completion_({.driver = driver_,

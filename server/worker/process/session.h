@@ -18,6 +18,7 @@
 #include "base/mutex.h"
 #include "server/worker/code/image_cache.h"
 #include "server/worker/code/images.h"
+#include "server/worker/code/launch_answers.h"
 #include "server/worker/code/linker.h"
 #include "server/worker/code/loaded_functions.h"
 #include "server/worker/code/session_rules.h"
@@ -138,6 +139,7 @@ class WorkerSession {
   KernelStatistics& statistics() { return statistics_; }
   LoadedFunctions& loaded_functions() { return loaded_functions_; }
   SessionRules& rules() { return rules_; }
+  LaunchAnswers& launch_answers() { return launch_answers_; }
   Journal& journal() { return journal_; }
   Completion& completion() { return completion_; }
   LogThread& log() { return log_; }
@@ -202,6 +204,7 @@ class WorkerSession {
   Printing printing_;
   LaunchChains chains_;
   SessionRules rules_;
+  LaunchAnswers launch_answers_;
   LoadedFunctions loaded_functions_;
   Swapping swapping_;
   Completion completion_;

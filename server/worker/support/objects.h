@@ -24,6 +24,7 @@ namespace longwire::worker {
 
 struct Stream;
 struct CountedKernel;
+struct FunctionAdvice;
 struct FunctionRules;
 
 struct Context {
@@ -208,6 +209,7 @@ struct Function {
   // What rules say about it (code/function_rules.h), by the rules of that version.
   std::shared_ptr<const FunctionRules> rules;
   uint32_t rules_version = 0;
+  std::shared_ptr<FunctionAdvice> advice;  // a policy's (code/launch_answers.h)
 };
 
 }  // namespace longwire::worker

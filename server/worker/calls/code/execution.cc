@@ -9,6 +9,7 @@
 #include "server/worker/calls/code/functions.h"
 #include "server/worker/calls/texture/texture_reference.h"
 #include "server/worker/code/function_rules.h"
+#include "server/worker/code/launch_answers.h"
 #include "server/worker/code/loading.h"
 
 namespace longwire::worker {
@@ -98,18 +99,16 @@ static CUresult Launch(CallContext& context, const calls::lwLaunch& call, CUfunc
   return context.driver().cuLaunchKernelEx(&config, function, nullptr, packed);
 }
 
-// Of a function that rules are about.
+// Of a function that rules are about, or a policy: `advised` is what that wants. Rules go before
+// it.
 static CUresult LaunchByRules(CallContext& context, const calls::lwLaunch& call, CUfunction handle,
-                              const FunctionRules& rules) {
+                              const FunctionRules& rules,
+                              const std::vector<CUlaunchAttribute>* advised) {
   WorkerSession& session = context.session();
   const uint64_t position = context.call().position;
-  if (session.rules().PausesNow(position)) return kNotYet;
   rules.Count();
   const rules::LaunchDecision& decision = rules.decision;
   auto function = session.functions.Find(call.function);
-  if (!decision.denied_by.empty()) {
-    return context.Deny(decision.denied_by, "the launch of kernel '" + function->name + "'");
-  }
   if (decision.validate) {
     std::string wrong = WrongArgument(session.memory(), *function, rules, call.parameters);
     if (!wrong.empty()) {
@@ -119,6 +118,9 @@ static CUresult LaunchByRules(CallContext& context, const calls::lwLaunch& call,
   }
   LaunchAttributes attributes;
   if (!attributes.Set(call.attributes, call.cooperative != 0)) return CUDA_ERROR_NOT_SUPPORTED;
+  if (advised != nullptr) {
+    for (const CUlaunchAttribute& attribute : *advised) attributes.Set(attribute);
+  }
   for (const CUlaunchAttribute& attribute : rules.attributes) attributes.Set(attribute);
   const bool resizes = decision.change.grid[0] != 0 || decision.change.block[0] != 0;
   CUresult result = Launch(context, call, handle, attributes, resizes ? &decision.change : nullptr);
@@ -130,13 +132,33 @@ static CUresult LaunchByRules(CallContext& context, const calls::lwLaunch& call,
   return result;
 }
 
+// Where there are rules or a policy for launches.
+static CUresult LaunchLookedAt(CallContext& context, const calls::lwLaunch& call,
+                               CUfunction handle) {
+  static const FunctionRules kNoRules{};
+  WorkerSession& session = context.session();
+  const FunctionRules* rules = session.loaded_functions().RulesFor(call.function);
+  if (rules == nullptr) rules = &kNoRules;
+  if (session.rules().PausesNow(context.call().position)) return kNotYet;
+  auto function = session.functions.Find(call.function);
+  if (!rules->decision.denied_by.empty()) {
+    rules->Count();
+    return context.Deny(rules->decision.denied_by, "the launch of kernel '" + function->name + "'");
+  }
+  const std::vector<CUlaunchAttribute>* advised = nullptr;
+  const launches::Shape shape{{call.grid_x, call.grid_y, call.grid_z},
+                              {call.block_x, call.block_y, call.block_z},
+                              call.shared_bytes};
+  const auto device = static_cast<uint32_t>(context.context()->device);
+  if (!session.launch_answers().Decide(*function, device, shape, &advised)) return kNotYet;
+  return LaunchByRules(context, call, handle, *rules, advised);
+}
+
 static CUresult LaunchFound(CallContext& context, const calls::lwLaunch& call,
                             CUfunction function) {
   WorkerSession& session = context.session();
-  if (session.rules().any()) [[unlikely]] {
-    const FunctionRules* rules = session.loaded_functions().RulesFor(call.function);
-    if (rules != nullptr) return LaunchByRules(context, call, function, *rules);
-  }
+  if (session.rules().any()) [[unlikely]]
+    return LaunchLookedAt(context, call, function);
   LaunchAttributes attributes;
   if (!attributes.Set(call.attributes, call.cooperative != 0)) return CUDA_ERROR_NOT_SUPPORTED;
   return Launch(context, call, function, attributes);

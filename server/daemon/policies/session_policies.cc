@@ -1,0 +1,50 @@
+// Policies and the table of sessions: who asks them, and what workers and the warden get.
+#include <memory>
+
+#include "server/daemon/sessions/session_table.h"
+#include "server/daemon/sessions/terms.h"
+#include "server/rules/launches.h"
+
+namespace longwire::daemon {
+
+void SessionTable::MakePolicies() {
+  memory_policy_ = std::make_unique<MemoryPolicy>(
+      [this](const warden::SetPolicy& policy, std::span<const int> files) {
+        return warden_->SetPolicy(policy, files);
+      });
+  launch_policy_ = std::make_unique<LaunchPolicy>([this](const launches::AskLaunches& ask) {
+    const auto packet = message::Pack(ask);
+    // A worker that does not take it is ending.
+    for (const auto& session : List()) {
+      (void)wire::SendMessage(session->ControlSocket().get(), packet);
+    }
+  });
+  images_.AnswerLaunches(
+      [this](uint64_t id, const std::string& tenant, const launches::AskLaunch& ask) {
+        const auto device = static_cast<uint32_t>(placements_.DeviceOf(id, ask.device));
+        return launch_policy_->Answer(id, tenant, device, ask);
+      });
+  policies_ = std::make_unique<Policies>(
+      Policies::Askers{*scheduling_, placements_, *memory_policy_, *launch_policy_});
+}
+
+void SessionTable::RepeatTerms() {
+  const auto config = live_.Get();
+  warden_->SetLimits(LimitsOf(*config));
+  warden_->SetLogTerms(LogTermsOf(*config));
+  warden_->SetGrace(config::ResumeGrace(*config));
+  memory_policy_->Repeat();
+}
+
+void SessionTable::SendNewTerms(const config::LiveConfig::Snapshot& before,
+                                const ServerSession& session) {
+  const auto config = live_.Get();
+  if (config != before) {
+    SendRules(*config, session);
+    SendStatistics(*config, session);
+  }
+  const auto ask = message::Pack(launch_policy_->Current());
+  (void)wire::SendMessage(session.ControlSocket().get(), ask);
+}
+
+}  // namespace longwire::daemon

@@ -1,0 +1,52 @@
+// The operator's policy for memory, kept here for keepers that start later; and whose a worker is,
+// which keepers have to know.
+#include "server/protocol/policies.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "base/name_number.h"
+#include "server/warden/warden.h"
+
+namespace longwire::warden {
+
+void Warden::TakePolicy(const SetPolicy& request, std::vector<wire::Descriptor> descriptors) {
+  const keeper::UsePolicy& policy = request.policy;
+  if (policy.number == policy_.number) return;  // the daemon repeats it with each session
+  if (policy.number != 0 && descriptors.size() != keeper::kPolicyDescriptors) return;
+  policy_ = policy;
+  policy_files_ = std::move(descriptors);
+  for (auto& [device, keeper] : keepers_) SendPolicy(keeper);
+}
+
+void Warden::SendPolicy(Keeper& keeper) const {
+  if (!keeper.control.valid()) return;
+  std::vector<int> files;
+  for (const wire::Descriptor& file : policy_files_) files.push_back(file.get());
+  if (wire::SendMessage(keeper.control.get(), message::Pack(policy_), files)) return;
+  std::fprintf(stderr,
+               "longwire-warden: a keeper did not take the policy '%s'; what is built in "
+               "decides there\n",
+               policy_.name.c_str());
+}
+
+bool Warden::SendPlaced(const Keeper& keeper, uint64_t number, const Worker& worker) const {
+  if (worker.session == 0) return true;
+  const auto tenant =
+      std::ranges::find(tenants_, worker.tenant, [](const auto& entry) { return entry.second; });
+  const uint64_t name = tenant == tenants_.end() ? 0 : base::NumberOfName(tenant->first);
+  return wire::SendMessage(keeper.control.get(),
+                           message::Pack(keeper::Placed{number, worker.session, name}));
+}
+
+void Warden::AssignTenant(uint64_t number, Worker& worker, uint32_t tenant) {
+  worker.tenant = tenant;
+  for (int32_t device : worker.devices) {
+    // A keeper whose socket is closed is ending, and lends nothing more.
+    (void)wire::SendMessage(keepers_.at(device).control.get(),
+                            message::Pack(keeper::Assign{number, tenant}));
+    (void)SendPlaced(keepers_.at(device), number, worker);
+  }
+}
+
+}  // namespace longwire::warden
