@@ -39,14 +39,4 @@ bool Warden::SendPlaced(const Keeper& keeper, uint64_t number, const Worker& wor
                            message::Pack(keeper::Placed{number, worker.session, name}));
 }
 
-void Warden::AssignTenant(uint64_t number, Worker& worker, uint32_t tenant) {
-  worker.tenant = tenant;
-  for (int32_t device : worker.devices) {
-    // A keeper whose socket is closed is ending, and lends nothing more.
-    (void)wire::SendMessage(keepers_.at(device).control.get(),
-                            message::Pack(keeper::Assign{number, tenant}));
-    (void)SendPlaced(keepers_.at(device), number, worker);
-  }
-}
-
 }  // namespace longwire::warden

@@ -18,12 +18,14 @@ void Warden::AssignTenant(uint64_t number, Worker& worker, uint32_t tenant) {
   for (int32_t device : worker.devices) {
     keeper::Assign assign{number, tenant, {}};
     if (worker.promised != 0) assign.promised = worker.promised;
-    const uint32_t version = keepers_.at(device).version;
+    const Keeper& keeper = keepers_.at(device);
+    const uint32_t version = keeper.version;
     if (worker.promised != 0 && version != 0 && version < keeper::kPromisesSince) {
       return RefuseStart(worker, device, "its keeper is of an earlier version", true);
     }
     // A keeper whose socket is closed is ending, and lends nothing more.
-    const bool told = wire::SendMessage(keepers_.at(device).control.get(), message::Pack(assign));
+    const bool told = wire::SendMessage(keeper.control.get(), message::Pack(assign));
+    (void)SendPlaced(keeper, number, worker);
     if (worker.promised == 0) continue;
     worker.unpromised.insert(device);
     if (!told) return RefuseStart(worker, device, "its keeper does not answer", true);
