@@ -14,9 +14,9 @@ namespace longwire::cli {
 namespace {
 
 constexpr void (*kCommands[])(CommandLine&) = {
-    AddRun,    AddDoctor, AddStatus, AddTop,     AddAdvise,    AddMemory, AddUsage,
-    AddTrace,  AddProbe,  AddInvite, AddJoin,    AddCert,      AddConfig, AddRules, AddAdmin,
-    AddPolicy, AddPool,   AddBench,  AddVersion, AddCompletion};
+    AddRun,   AddDoctor, AddStatus, AddTop,   AddAdvise,  AddMemory,    AddUsage,
+    AddTrace, AddProbe,  AddInvite, AddJoin,  AddCert,    AddConfig,    AddRules,
+    AddAdmin, AddPolicy, AddPool,   AddBench, AddVersion, AddCompletion};
 
 constexpr const char* kFooter =
     R"(HOST:PORT may be a list with commas between, and for run, trace, doctor, admin and bench

@@ -67,12 +67,6 @@ Keeper::Keeper(DeviceMemory& device, const PoolOptions& options, wire::Descripto
   state_.lendable = pool_.lendable();
 }
 
-PoolOptions Keeper::WithLog(PoolOptions options, EventLog* events, SwapPolicy* policy) {
-  options.events = events;
-  options.policy = policy;
-  return options;
-}
-
 void Keeper::Run() {
   while (RunOnce(std::chrono::milliseconds(-1))) {
   }

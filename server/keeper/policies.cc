@@ -36,6 +36,12 @@ void SayEnd(uint32_t device, const std::string& name, const std::string& why) {
 
 }  // namespace
 
+PoolOptions Keeper::WithLog(PoolOptions options, EventLog* events, SwapPolicy* policy) {
+  options.events = events;
+  options.policy = policy;
+  return options;
+}
+
 bool Keeper::HandlePolicyPacket(wire::Message& message) {
   Placed placed;
   if (message::Unpack(message.bytes, &placed) == wire::WireResult::kOk) {

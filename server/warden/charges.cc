@@ -1,4 +1,6 @@
-// What workers have of their devices beside leases, for the daemon.
+// What workers have of their devices beside leases, for the daemon, and what is refunded of it.
+#include <algorithm>
+
 #include "server/warden/warden.h"
 
 namespace longwire::warden {
@@ -26,6 +28,28 @@ HealthStats Warden::Health() const {
     if (keeper.state.health) stats.devices.push_back({device, *keeper.state.health});
   }
   return stats;
+}
+
+// Refunds what a worker had of devices that have no keeper now; a successor counts anew.
+void Warden::CloseAccounts(uint64_t number, const Worker& worker) {
+  for (int32_t device : worker.devices) {
+    Keeper& keeper = keepers_[device];
+    if (keeper.process.pid != 0) continue;
+    uint64_t refund = 0;
+    std::erase_if(keeper.state.workers, [&](const keeper::WorkerLease& lease) {
+      if (lease.worker != number) return false;
+      refund += lease.leased;
+      keeper.state.leased -= std::min(keeper.state.leased, lease.leased);
+      return true;
+    });
+    if (keeper.state.charges) {
+      std::erase_if(keeper.state.charges->workers, [&](const keeper::WorkerCharge& charge) {
+        if (charge.worker == number) refund += charge.bytes;
+        return charge.worker == number;
+      });
+    }
+    ledger_->Refund(worker.tenant, device, std::max(refund, worker.promised));
+  }
 }
 
 }  // namespace longwire::warden

@@ -478,26 +478,4 @@ void Warden::OnWorkerEnded(uint64_t number, int exit_code, int signal) {
   workers_.erase(number);
 }
 
-// Refunds what a worker had of devices that have no keeper now; a successor counts anew.
-void Warden::CloseAccounts(uint64_t number, const Worker& worker) {
-  for (int32_t device : worker.devices) {
-    Keeper& keeper = keepers_[device];
-    if (keeper.process.pid != 0) continue;
-    uint64_t refund = 0;
-    std::erase_if(keeper.state.workers, [&](const keeper::WorkerLease& lease) {
-      if (lease.worker != number) return false;
-      refund += lease.leased;
-      keeper.state.leased -= std::min(keeper.state.leased, lease.leased);
-      return true;
-    });
-    if (keeper.state.charges) {
-      std::erase_if(keeper.state.charges->workers, [&](const keeper::WorkerCharge& charge) {
-        if (charge.worker == number) refund += charge.bytes;
-        return charge.worker == number;
-      });
-    }
-    ledger_->Refund(worker.tenant, device, std::max(refund, worker.promised));
-  }
-}
-
 }  // namespace longwire::warden

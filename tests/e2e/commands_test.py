@@ -10,8 +10,8 @@ import unittest
 
 import server
 
-COMMANDS = ("admin", "advise", "bench", "cert", "config", "doctor", "memory", "probe", "rules", "run",
-            "status", "top", "trace", "usage")
+COMMANDS = ("admin", "advise", "bench", "cert", "config", "doctor", "memory", "probe", "rules",
+            "run", "status", "top", "trace", "usage")
 SERVICES = ("longwired", "longwire-warden", "longwire-keeper", "longwire-worker", "longwire-link")
 OPERATORS = ("admin", "memory", "status")  # they ask longwired of their host by default
 

@@ -297,6 +297,14 @@ void TakeSession(worker::WorkerSession& session, const wire::OpenReply& reply,
   session.Start();
 }
 
+void OpenLog() {
+  worker::KeepLog();
+  for (const std::string& sentence : wire::UnknownSwitches()) {
+    worker::LogLine("%s", sentence.c_str());
+  }
+  worker::ReportCrashes();
+}
+
 }  // namespace
 
 int main(int count, char** words) {
@@ -311,11 +319,7 @@ int main(int count, char** words) {
   if (!Prepare(std::span(words, static_cast<size_t>(count)).subspan(1), &arguments)) return 2;
   signal(SIGPIPE, SIG_IGN);
   wire::PrepareDescriptorTable();
-  worker::KeepLog();
-  for (const std::string& sentence : wire::UnknownSwitches()) {
-    worker::LogLine("%s", sentence.c_str());
-  }
-  worker::ReportCrashes();
+  OpenLog();
   worker::TextPipes text;
   if (!text.Install()) worker::LogLine("no pipe for standard output: device printf stays here");
 
