@@ -163,8 +163,9 @@ void Policies::Abandon() {
 
 void Policies::Install() {
   static const Loaded kNone;
-  auto asked_by = [&](Asker asker) -> const Loaded& {
-    for (const auto& [name, loaded] : loaded_) {
+  const Table& table = loaded_;
+  auto asked_by = [&table](Asker asker) -> const Loaded& {
+    for (const auto& [name, loaded] : table) {
       if (!loaded.program->ended() && IsAskedBy(*loaded.program, asker)) return loaded;
     }
     return kNone;
