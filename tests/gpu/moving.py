@@ -41,8 +41,11 @@ class Moves:
         self.turn += 1
         if self.turn % 3 != 0:
             return self.admin("migrate", session["id"], other)
-        return self.admin("checkpoint", session["id"], f"turn-{self.turn}") and \
-            self.admin("restore", f"turn-{self.turn}", other)
+        if not self.admin("checkpoint", session["id"], f"turn-{self.turn}"):
+            return False
+        # What the other device refuses goes on where it was, or its program waits for ever.
+        return self.admin("restore", f"turn-{self.turn}", other) or \
+            self.admin("restore", f"turn-{self.turn}", 1 - other)
 
 
 def train(longwire, words, moves):

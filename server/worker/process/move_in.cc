@@ -70,26 +70,32 @@ class Rebuilding {
     return "the device, its driver or its address range is of another kind" + Differing();
   }
 
-  // Which of it, for people.
+  // Which of it, for people. Both without what names the place, as they are compared.
   std::string Differing() const {
-    wire::OpenReply old;
+    wire::OpenReply old, own;
     wire::Reader reader(std::as_bytes(std::span(state_.opening)));
-    if (old.Decode(reader) != wire::WireResult::kOk || old.devices.size() != 1) return "";
+    const auto comparable = Comparable(reply_);
+    wire::Reader own_reader(std::as_bytes(std::span(comparable)));
+    if (old.Decode(reader) != wire::WireResult::kOk || old.devices.size() != 1 ||
+        own.Decode(own_reader) != wire::WireResult::kOk || own.devices.size() != 1) {
+      return "";
+    }
     const wire::DeviceDescription& there = old.devices.front();
-    const wire::DeviceDescription& here = reply_.devices.front();
+    const wire::DeviceDescription& here = own.devices.front();
     if (there.window.base != here.window.base || there.window.bytes != here.window.bytes) {
       return ": its addresses are taken there";
     }
     if (there.total_memory != here.total_memory) return ": it has another amount of memory";
+    std::string all;
     for (size_t i = 0; i < std::min(there.attributes.size(), here.attributes.size()); ++i) {
       const wire::DeviceAttribute &one = there.attributes[i], &other = here.attributes[i];
-      if (one.code != other.code || one.value != other.value) {
-        return ": attribute " + std::to_string(one.attribute) + " is " +
-               std::to_string(other.value) + ", not " + std::to_string(one.value);
-      }
+      if (one.code == other.code && one.value == other.value) continue;
+      all += (all.empty() ? ": attribute " : ", attribute ") + std::to_string(one.attribute) +
+             " is " + std::to_string(other.value) + ", not " + std::to_string(one.value);
     }
-    if (old.lanes != reply_.lanes) return ": it has another number of lanes";
-    return old.protocol == reply_.protocol ? ": other limits" : ": another protocol";
+    if (!all.empty()) return all;
+    if (old.lanes != own.lanes) return ": it has another number of lanes";
+    return old.protocol == own.protocol ? ": other limits" : ": another protocol";
   }
 
   std::string Replay(const EntryHead& head) {
