@@ -115,6 +115,13 @@ TESTED = {
     ("docs/pool.md", r"longwire run -- ./app"): ("e2e/pool_test.py", "def hold"),
     ("docs/pool.md", r"longwire run --devices 2"): (
         "e2e/pool_test.py", 'self.hold("c", "--devices", "2", "--memory", "6GiB")'),
+    ("docs/pool.md", r"longwire run --devices 4 -- "): ("e2e/pool_across_test.py",
+                                                        'self.hold("c", "--devices", "4")'),
+    ("docs/pool.md", r"longwire run --devices 4 --same-host"): ("e2e/pool_across_test.py",
+                                                                '"--same-host"'),
+    ("docs/extending.md", r"longwire advise "): ("e2e/advise_test.py",
+                                                 'longwire.cli("advise", "advised*"'),
+    ("docs/probes.md", r"longwire probe:? "): ("e2e/probes_test.py", '"lanes.o"'),
     ("docs/pool.md", r"longwire admin (drain|cordon|uncordon) gpu2"): (
         "e2e/pool_drain_test.py", 'self.done("a", "drain", "b", "--deadline", "16s")'),
     ("docs/pool.md", r"longwire top --pool"): ("e2e/pool_top_test.py", '"top", "--pool", "--once"'),

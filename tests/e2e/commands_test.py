@@ -12,6 +12,7 @@ import server
 
 COMMANDS = ("admin", "advise", "bench", "cert", "config", "doctor", "memory", "probe", "rules",
             "run", "status", "top", "trace", "usage")
+NEEDS = {"advise": ["app"], "probe": ["threadhist"]}
 SERVICES = ("longwired", "longwire-warden", "longwire-keeper", "longwire-worker", "longwire-link")
 OPERATORS = ("admin", "memory", "status")  # they ask longwired of their host by default
 
@@ -104,8 +105,9 @@ class WrongUseTest(CommandsTest):
     def test_unknown_words(self):
         for command in COMMANDS:
             path = f"{command} init" if command == "cert" else command
+            more = NEEDS.get(command, [])
             self.expect_refusal(f"{path}: unknown option '--frob'. See longwire {path} --help",
-                                *path.split(), "--frob")
+                                *path.split(), *more, "--frob")
         self.expect_refusal("config: unknown command 'foo'. See longwire config --help",
                             "config", "foo")
 

@@ -235,11 +235,12 @@ class EveryFamilyTest(BusyTest):
         self.assertEqual((0, "", ""), (result.returncode, result.stdout, result.stderr))
 
     def test_the_page_has_them_all(self):
-        # Of servers in a pool there are some more (pool_test.py), and of programs with several
-        # servers (several_hosts_test.py).
+        # Of servers in a pool there are some more (pool_test.py), of programs with several
+        # servers (several_hosts_test.py), and where kernels are timed (advise_test.py).
         told = {row[0]: row[1:] for row in ROW.findall(PAGE.read_text())
                 if not row[0].startswith("longwire_pool_") and
-                row[0] != "longwire_session_program_info"}
+                row[0] not in ("longwire_session_program_info",
+                               "longwire_kernel_time_drift_ratio")}
         seen = {name: (family.kind,
                        ", ".join(f"`{label}`" for label in sorted(family.labels())), family.help)
                 for name, family in self.scrape().families.items()}

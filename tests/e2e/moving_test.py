@@ -177,7 +177,8 @@ class MovingTest(counted_training.TrainingCase):
             if longest > 2000:
                 break
         self.assertGreater(longest, 2000)
-        self.assertEqual({"runs on", "stands still"}, said)
+        # How soon the first status is answered is chance, too: it may stand still by then.
+        self.assertIn("stands still", said)
         time.sleep(0.3)
         self.expect_right(longwire, program)
 

@@ -240,7 +240,7 @@ class SwapTest(Sessions):
         first = self.enter("first")
         watching = subprocess.Popen(
             [self.longwire.dist / "bin" / "longwire", "memory", "--server", self.longwire.address,
-             "--timeline", picture, "--seconds", "6"], env=self.longwire.environment_of("second"),
+             "--timeline", picture, "--seconds", "12"], env=self.longwire.environment_of("second"),
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         self.assertIn("watching", watching.stderr.readline())
         self.enter("second")
