@@ -34,7 +34,6 @@
 namespace longwire::keeper {
 
 struct PoolOptions {
-  int32_t device = 0;          // its number, as the driver counts; for policies
   uint64_t reserve = 0;        // bytes of the device that are never lent: contexts, modules, stacks
   bool scrub = true;           // false only to prove that the scrubbing test can fail
   bool drain = true;           // free memory of sessions is reclaimed for others
@@ -45,6 +44,7 @@ struct PoolOptions {
   SwapPolicy* policy = nullptr;              // informed of every lent chunk; nullptr: none
   LoanTable* loans = nullptr;                // has every lent chunk; nullptr: none
   size_t max_chunks = kMaxChunksPerSession;  // of one session
+  int32_t device = 0;                        // its number, as the driver counts; for policies
 };
 
 // A lease that is being granted. Filled by Start, advanced by Advance.
