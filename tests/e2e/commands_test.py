@@ -106,8 +106,8 @@ class WrongUseTest(CommandsTest):
         for command in COMMANDS:
             path = f"{command} init" if command == "cert" else command
             more = NEEDS.get(command, [])
-            self.expect_refusal(f"{path}: unknown option '--frob'. See longwire {path} --help",
-                                *path.split(), *more, "--frob")
+            self.expect_refusal(f"{path}: unknown option '--quux'. See longwire {path} --help",
+                                *path.split(), *more, "--quux")
         self.expect_refusal("config: unknown command 'foo'. See longwire config --help",
                             "config", "foo")
 
@@ -175,7 +175,7 @@ class WrongUseTest(CommandsTest):
         for program, sentence, *words in (
                 ("longwire-keeper", "--device expects a number, found 'one'", "--device", "one"),
                 ("longwire-keeper", "--control needs a value", "--device", "0", "--control"),
-                ("longwire-keeper", "unknown option '--frob'", "--frob", "1"),
+                ("longwire-keeper", "unknown option '--quux'", "--quux", "1"),
                 ("longwire-worker", "--up expects a number, found '3x'", "--up", "3x"),
                 ("longwire-worker", "--device expects a number, found '0,'", "--device", "0,"),
                 ("longwire-worker", "--control expects a number, found '3,4'", "--control", "3,4"),
@@ -194,7 +194,7 @@ class WrongUseTest(CommandsTest):
 class NobodyThereTest(CommandsTest):
     def test_doctor_says_by_its_status_what_happened(self):
         self.assertEqual(2, self.longwire("doctor").code)
-        self.assertEqual(2, self.longwire("doctor", "--frob").code)
+        self.assertEqual(2, self.longwire("doctor", "--quux").code)
         for address in (self.nowhere, "unix:/nope", "unix:relative"):
             result = self.longwire("doctor", "--server", address)
             self.assertEqual(1, result.code, result.out)
