@@ -11,24 +11,13 @@ import server
 FREE = "on several hosts: {} devices that nobody uses"
 
 
-class PoolAcrossTest(unittest.TestCase):
+class PoolAcrossTest(pool_servers.PoolCase):
     keys, pool_keys, of_host = {}, {}, {}
 
     @classmethod
     def setUpClass(cls):
         cls.pool = cls.enterClassContext(pool_servers.Pool(
             members=1, keys=cls.keys, pool_keys=cls.pool_keys, of_host=cls.of_host))
-
-    def setUp(self):
-        self.programs = []
-        self.addCleanup(self.ends)
-
-    def ends(self):
-        pool_servers.end(self.programs)
-        server.wait_for(self.pool.no_claims, 20, "the end of all claims")
-
-    def hold(self, front, *words, **variables):
-        self.programs.append(self.pool.held(front, words, **variables))
 
     def check(self):
         history = self.pool.etcd.history()

@@ -2,6 +2,7 @@
 import contextlib
 import json
 import subprocess
+import unittest
 
 import etcd_members
 import server
@@ -100,3 +101,20 @@ def end(programs):
         program.kill()
     for program in programs:
         program.communicate()
+
+
+class PoolCase(unittest.TestCase):
+    """Tests of one pool, in `pool`: the programs that a test holds there end with it, and so do
+    their claims."""
+
+    def setUp(self):
+        self.programs = []
+        self.addCleanup(self.ends)
+
+    def ends(self):
+        end(self.programs)
+        server.wait_for(self.pool.no_claims, 20, "the end of all claims")
+
+    def hold(self, front, *words, **variables):
+        self.programs.append(self.pool.held(front, words, **variables))
+        return self.programs[-1]

@@ -13,22 +13,11 @@ AT_ONCE = 63  # programs that open at once
 SESSIONS = 25  # of each host
 
 
-class PoolTest(unittest.TestCase):
+class PoolTest(pool_servers.PoolCase):
     @classmethod
     def setUpClass(cls):
         cls.pool = cls.enterClassContext(pool_servers.Pool(
             sessions=SESSIONS, memory=8 << 30, of_host={"b": {"labels": ["gpu=h200", "zone=b"]}}))
-
-    def setUp(self):
-        self.programs = []
-        self.addCleanup(self.ends)
-
-    def ends(self):
-        pool_servers.end(self.programs)
-        server.wait_for(self.pool.no_claims, 20, "the end of all claims")
-
-    def hold(self, front, *words, **variables):
-        self.programs.append(self.pool.held(front, words, **variables))
 
     def check(self, **about):
         history = self.pool.etcd.history()

@@ -31,23 +31,11 @@ class Pool(pool_servers.Pool):
             longwire.variables["LONGWIRE_TEST_VERSIONS"] = version
 
 
-class PoolVersionsTest(unittest.TestCase):
+class PoolVersionsTest(pool_servers.PoolCase):
     @classmethod
     def setUpClass(cls):
         cls.pool = cls.enterClassContext(Pool({"b": BEFORE, "c": LATER}, sessions=30,
                                               memory=8 << 30))
-
-    def setUp(self):
-        self.programs = []
-        self.addCleanup(self.ends)
-
-    def ends(self):
-        pool_servers.end(self.programs)
-        server.wait_for(self.pool.no_claims, 20, "the end of all claims")
-
-    def hold(self, front, *words, **variables):
-        self.programs.append(self.pool.held(front, words, **variables))
-        return self.programs[-1]
 
     def admin(self, front, *words):
         longwire = self.pool.servers[front]

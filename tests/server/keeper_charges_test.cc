@@ -4,26 +4,9 @@
 namespace longwire::keeper {
 namespace {
 
-class KeeperChargesTest : public KeeperTest {
+class KeeperChargesTest : public ChargingKeeperTest {
  protected:
-  void SetUp() override {
-    ledger_ = TenantLedger::Create();
-    ASSERT_NE(ledger_, nullptr);
-    ledger_->SetLimit(1, 256 * kMiB);
-    quota_.emplace(*ledger_, 0, true);
-    wire::Descriptor end;
-    ASSERT_TRUE(wire::LocalPair(&control, &end));
-    keeper = std::make_unique<Keeper>(device, PoolOptions{.reserve = 64 * kMiB, .quota = &*quota_},
-                                      std::move(end));
-    keeper->SetWardenVersion(kChargesSince);
-    thread = std::thread([this] { keeper->Run(); });
-  }
-
-  wire::Descriptor AttachAs(uint64_t worker, uint32_t tenant) {
-    wire::Descriptor socket = Attach(worker);
-    Say(control, Assign{worker, tenant, {}});
-    return socket;
-  }
+  void SetUp() override { StartCharging(1, 256 * kMiB); }
 
   // Bytes that were charged; 0: refused, and why.
   uint64_t Take(const wire::Descriptor& socket, uint64_t bytes, uint64_t most = 0) {
@@ -54,8 +37,6 @@ class KeeperChargesTest : public KeeperTest {
     return true;
   }
 
-  std::unique_ptr<TenantLedger> ledger_;
-  std::optional<Quota> quota_;
   Refuse refuse_;
 };
 

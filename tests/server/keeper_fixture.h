@@ -108,4 +108,30 @@ class KeeperTest : public testing::Test {
   std::thread thread;
 };
 
+// A keeper that charges what it lends to tenants.
+class ChargingKeeperTest : public KeeperTest {
+ protected:
+  void StartCharging(uint32_t tenant, uint64_t limit) {
+    ledger_ = TenantLedger::Create();
+    ASSERT_NE(ledger_, nullptr);
+    ledger_->SetLimit(tenant, limit);
+    quota_.emplace(*ledger_, 0, true);
+    wire::Descriptor end;
+    ASSERT_TRUE(wire::LocalPair(&control, &end));
+    keeper = std::make_unique<Keeper>(device, PoolOptions{.reserve = 64 * kMiB, .quota = &*quota_},
+                                      std::move(end));
+    keeper->SetWardenVersion(kChargesSince);
+    thread = std::thread([this] { keeper->Run(); });
+  }
+
+  wire::Descriptor AttachAs(uint64_t worker, uint32_t tenant) {
+    wire::Descriptor socket = Attach(worker);
+    Say(control, Assign{worker, tenant, {}});
+    return socket;
+  }
+
+  std::unique_ptr<TenantLedger> ledger_;
+  std::optional<Quota> quota_;
+};
+
 }  // namespace longwire::keeper

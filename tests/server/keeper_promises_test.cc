@@ -6,26 +6,9 @@ namespace longwire::keeper {
 namespace {
 
 // 960 MiB can be lent.
-class KeeperPromisesTest : public KeeperTest {
+class KeeperPromisesTest : public ChargingKeeperTest {
  protected:
-  void SetUp() override {
-    ledger_ = TenantLedger::Create();
-    ASSERT_NE(ledger_, nullptr);
-    ledger_->SetLimit(2, 512 * kMiB);
-    quota_.emplace(*ledger_, 0, true);
-    wire::Descriptor end;
-    ASSERT_TRUE(wire::LocalPair(&control, &end));
-    keeper = std::make_unique<Keeper>(device, PoolOptions{.reserve = 64 * kMiB, .quota = &*quota_},
-                                      std::move(end));
-    keeper->SetWardenVersion(kChargesSince);
-    thread = std::thread([this] { keeper->Run(); });
-  }
-
-  wire::Descriptor AttachAs(uint64_t worker, uint32_t tenant) {
-    wire::Descriptor socket = Attach(worker);
-    Say(control, Assign{worker, tenant, {}});
-    return socket;
-  }
+  void SetUp() override { StartCharging(2, 512 * kMiB); }
 
   Promised Answered() {
     Promised promised;
@@ -59,9 +42,6 @@ class KeeperPromisesTest : public KeeperTest {
     for (int i = 0; i < 5000 && ledger_->charged(tenant) != bytes; ++i) usleep(1000);
     return ledger_->charged(tenant) == bytes;
   }
-
-  std::unique_ptr<TenantLedger> ledger_;
-  std::optional<Quota> quota_;
 };
 
 TEST_F(KeeperPromisesTest, NobodyElseGetsWhatWasPromised) {
