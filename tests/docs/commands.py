@@ -112,7 +112,7 @@ TESTED = {
         "service/run", '"systemctl", "enable", "--now", WEB'),
     ("docs/pool.md", r"(longwire cert|install|apt) "): ("service/pool_run",
                                                          'page.blocks(PAGE, "Set it up")'),
-    ("docs/pool.md", r"longwire run -- ./app"): ("e2e/pool_test.py", "def hold"),
+    ("docs/pool.md", r"longwire run -- ./app"): ("e2e/pool_test.py", "self.hold("),
     ("docs/pool.md", r"longwire run --devices 2"): (
         "e2e/pool_test.py", 'self.hold("c", "--devices", "2", "--memory", "6GiB")'),
     ("docs/pool.md", r"longwire run --devices 4 -- "): ("e2e/pool_across_test.py",
