@@ -10,10 +10,13 @@ namespace {
 using statistics::Add;
 using statistics::KernelSlot;
 
-// All of a kernel's first launches are timed, then one in about a thousand: two events cost about
-// as much as a launch, and so does the row that is cut.
+// All of a kernel's first launches are timed, then one in about a thousand, and fewer where that
+// would be more than a hundred a second: a timed launch costs two events and the graph of launches
+// that it cuts in two, together as much as some ten launches.
 constexpr uint64_t kFirstTimed = 8;
 constexpr uint64_t kEvery = 1024;
+constexpr uint64_t kApart = 10'000'000;  // ns between two timed launches of the session
+constexpr uint64_t kSparsest = 256;
 constexpr size_t kKernelLimit = 8192;  // that are told apart
 constexpr size_t kBlockLimit = 32;     // of one function
 
@@ -99,10 +102,15 @@ void KernelStatistics::CountCopy(bool up, bool pinned, uint64_t bytes) {
 void KernelStatistics::SetNextTimed(CountedKernel* kernel) {
   const uint64_t launches = kernel->slot->launches.load(std::memory_order_relaxed);
   if (launches < kFirstTimed) return;
+  const uint64_t now = Spans::Now();
+  const bool too_soon = now - last_timed_ < kApart;
+  sparseness_ =
+      too_soon ? std::min(sparseness_ * 2, kSparsest) : std::max(sparseness_ / 2, uint64_t{1});
+  last_timed_ = now;
   random_ ^= random_ << 13;
   random_ ^= random_ >> 7;
   random_ ^= random_ << 17;
-  kernel->next_timed = launches + kEvery / 2 + random_ % kEvery;
+  kernel->next_timed = launches + sparseness_ * (kEvery / 2 + random_ % kEvery);
 }
 
 void KernelStatistics::Describe(const Function& function, const calls::lwLaunch& call,

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 
 #include "server/worker/testing/test_session.h"
@@ -13,6 +14,7 @@ namespace {
 
 constexpr uint64_t kStream = 1;
 constexpr int kLaunches = 4000;
+constexpr int kRounds = 100;
 
 std::atomic<int> events{0};
 
@@ -73,6 +75,20 @@ TEST_F(KernelStatisticsTest, EachLaunchIsCountedAndFewAreTimed) {
   // Eight first ones, then one in 512 to 1,535.
   EXPECT_GE(events.load(), 2 * (8 + 2));
   EXPECT_LE(events.load(), 2 * (8 + 9) + kLaunches / 256 + 2);
+}
+
+TEST_F(KernelStatisticsTest, InASecondAboutAHundredAreTimed) {
+  auto page = statistics::Page::Create();
+  ASSERT_NE(page, nullptr);
+  page->kernels_on() = 1;
+  test_.session->statistics().Take(page);
+  test_.CreateStream(kStream);
+  const auto begun = std::chrono::steady_clock::now();
+  for (int round = 0; round < kRounds; ++round) LaunchAll();
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun;
+  // One in a thousand would be more: the distance doubles for each that comes too soon.
+  const double samples = 1.0 * kRounds * kLaunches / 256 + 2;
+  EXPECT_LE(events.load() - samples, 2 * (8 + 12 + 200 * took.count())) << took.count() << " s";
 }
 
 TEST_F(KernelStatisticsTest, WithoutAPageNothingIsCountedAndNothingMore) {
