@@ -1,13 +1,16 @@
 """Two latency-critical programs beside four best-effort ones, each a tenant of its own: natively
 (the driver's time slices), through Longwire as it is, and under the policy time_slices, an example
 in eBPF (policy/examples) that says which tenants are latency critical and how long each turn lasts.
-Nothing in that server's configuration does. A row for each seed; figures of the slower of the two.
+Nothing in that server's configuration does; in another one's, sessions of the two stay awake between
+requests besides. A row for each seed; figures of the slower of the two.
 
 "outside" is the time of a request outside of its kernel: from launch to start, from end to return.
 """
 import contextlib
+import os
 import statistics
 
+import awake_server
 import tenants
 from server import run as run_command
 from tenants_beside import BATCH_MS, REQUEST_MS, Native, Remote, calibrate, finish, say, start
@@ -18,6 +21,7 @@ REQUESTS, PAUSE_US = 400, 5000
 BATCH_SECONDS = 3
 SLICE_US = 20000
 POLICY = "time_slices"
+AWAKE_CORES = 6  # three for each session of another host
 
 
 def built_in(driver, build):
@@ -26,12 +30,16 @@ def built_in(driver, build):
                                 driver=driver, build=build, warm_workers=6)
 
 
-def by_policy(driver, build):
-    """All tenants are alike in its configuration."""
+def by_policy(driver, build, critical=None):
+    """All tenants are alike in its configuration, but for what `critical` has of those two."""
     blocks = {name: {"admin": name == CRITICAL[0]} for name in CRITICAL + OTHERS}
+    for name in CRITICAL:
+        blocks[name].update(critical or {})
     entry = {"name": POLICY, "file": str(build / "policy" / "objects" / f"{POLICY}.o")}
-    return tenants.TenantServer(blocks, {"policies": [entry]}, driver=driver, build=build,
-                                warm_workers=6)
+    config = {"policies": [entry]}
+    if critical:
+        config["scheduler"] = {"awake_cores": min(AWAKE_CORES, os.cpu_count() // 2)}
+    return tenants.TenantServer(blocks, config, driver=driver, build=build, warm_workers=6)
 
 
 def policy(longwire, *words):
@@ -62,13 +70,13 @@ def measure(side, load, iterations, seed, others, raw, critical):
 
 
 def row(raw, name, seed, found):
-    say(raw, f"{name:<36} {seed:>4} {found['request_p50']:8.3f} {found['request_p99']:8.3f} "
+    say(raw, f"{name:<43} {seed:>4} {found['request_p50']:8.3f} {found['request_p99']:8.3f} "
              f"{found['request_variance']:10.5f} {found['outside_p50']:11.3f} "
              f"{found['outside_p99']:11.3f} {found['batch']:9.1f}")
 
 
 def measure_all(sides, load, iterations, seeds, raw):
-    say(raw, f"{'arrangement':<36} {'seed':>4} {'p50 ms':>8} {'p99 ms':>8} {'variance':>10} "
+    say(raw, f"{'arrangement':<43} {'seed':>4} {'p50 ms':>8} {'p99 ms':>8} {'variance':>10} "
              f"{'outside p50':>11} {'outside p99':>11} {'batch 1/s':>9}")
     found = {}
     for seed in range(seeds):
@@ -114,8 +122,11 @@ def run(build, driver, raw, seeds=5):
         sides = {"native": Native()}
         sides["longwire"] = Remote(stack.enter_context(built_in(driver, build)))
         ruled = stack.enter_context(by_policy(driver, build))
+        awake = stack.enter_context(by_policy(driver, build, awake_server.AWAKE))
         fill(ruled)
+        fill(awake)
         sides["longwire, time_slices"] = Remote(ruled)
+        sides["longwire, time_slices, awake"] = Remote(awake)
         if driver == "software":  # it has no native side; what is built in is compared with
             sides["native"] = sides["longwire"]
         raw.write(policy(ruled, "list"))
@@ -127,7 +138,8 @@ def run(build, driver, raw, seeds=5):
                  f"programs alone: {alone['batch_kernels']:.1f} kernels/s")
         found = measure_all(sides, load, iterations, seeds, raw)
         conclude(found, alone["batch_kernels"], [name for name in sides if name != "native"], raw)
-        told = policy(ruled, "list")
-        say(raw, told.strip())
-        if "UNLOADED" in told:
-            raise SystemExit("the policy was unloaded: these figures are not its own")
+        for server in (ruled, awake):
+            told = policy(server, "list")
+            say(raw, told.strip())
+            if "UNLOADED" in told:
+                raise SystemExit("the policy was unloaded: these figures are not its own")
