@@ -10,13 +10,8 @@ namespace {
 using statistics::Add;
 using statistics::KernelSlot;
 
-// All of a kernel's first launches are timed, then one in about a thousand, and fewer where that
-// would be more than a hundred a second: a timed launch costs two events and the graph of launches
-// that it cuts in two, together as much as some ten launches.
+// All of a kernel's first launches are timed, then few (timed_pace.h).
 constexpr uint64_t kFirstTimed = 8;
-constexpr uint64_t kEvery = 1024;
-constexpr uint64_t kApart = 10'000'000;  // ns between two timed launches of the session
-constexpr uint64_t kSparsest = 256;
 constexpr size_t kKernelLimit = 8192;  // that are told apart
 constexpr size_t kBlockLimit = 32;     // of one function
 
@@ -98,19 +93,9 @@ void KernelStatistics::CountCopy(bool up, bool pinned, uint64_t bytes) {
   this->Count(up ? Count::kBytesUp : Count::kBytesDown, bytes);
 }
 
-// At distances that are not regular, for programs are.
 void KernelStatistics::SetNextTimed(CountedKernel* kernel) {
   const uint64_t launches = kernel->slot->launches.load(std::memory_order_relaxed);
-  if (launches < kFirstTimed) return;
-  const uint64_t now = Spans::Now();
-  const bool too_soon = now - last_timed_ < kApart;
-  sparseness_ =
-      too_soon ? std::min(sparseness_ * 2, kSparsest) : std::max(sparseness_ / 2, uint64_t{1});
-  last_timed_ = now;
-  random_ ^= random_ << 13;
-  random_ ^= random_ >> 7;
-  random_ ^= random_ << 17;
-  kernel->next_timed = launches + sparseness_ * (kEvery / 2 + random_ % kEvery);
+  if (launches >= kFirstTimed) kernel->next_timed = launches + pace_.Distance(Spans::Now());
 }
 
 void KernelStatistics::Describe(const Function& function, const calls::lwLaunch& call,

@@ -19,6 +19,7 @@
 #include "server/worker/support/handle_table.h"
 #include "server/worker/support/objects.h"
 #include "server/worker/tracing/spans.h"
+#include "server/worker/tracing/timed_pace.h"
 
 namespace longwire::worker {
 
@@ -124,9 +125,7 @@ class KernelStatistics {
   std::shared_ptr<statistics::Page> page_;
   std::map<Key, std::unique_ptr<CountedKernel>> kernels_by_key_;
   uint32_t slots_ = 0;
-  uint64_t random_ = 0x9e3779b97f4a7c15;
-  uint64_t last_timed_ = 0;  // beyond kernels' first launches
-  uint64_t sparseness_ = 1;  // distances between timed launches are that many times as long
+  TimedPace pace_;
   uint64_t read_position_ = UINT64_MAX;
   uint64_t read_ = 0;
   // Of launches: the stream before, and whether several were used.

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <chrono>
 #include <memory>
 
 #include "server/worker/testing/test_session.h"
@@ -14,7 +13,6 @@ namespace {
 
 constexpr uint64_t kStream = 1;
 constexpr int kLaunches = 4000;
-constexpr int kRounds = 100;
 
 std::atomic<int> events{0};
 
@@ -77,18 +75,25 @@ TEST_F(KernelStatisticsTest, EachLaunchIsCountedAndFewAreTimed) {
   EXPECT_LE(events.load(), 2 * (8 + 9) + kLaunches / 256 + 2);
 }
 
-TEST_F(KernelStatisticsTest, InASecondAboutAHundredAreTimed) {
-  auto page = statistics::Page::Create();
-  ASSERT_NE(page, nullptr);
-  page->kernels_on() = 1;
-  test_.session->statistics().Take(page);
-  test_.CreateStream(kStream);
-  const auto begun = std::chrono::steady_clock::now();
-  for (int round = 0; round < kRounds; ++round) LaunchAll();
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun;
-  // One in a thousand would be more: the distance doubles for each that comes too soon.
-  const double samples = 1.0 * kRounds * kLaunches / 256 + 2;
-  EXPECT_LE(events.load() - samples, 2 * (8 + 12 + 200 * took.count())) << took.count() << " s";
+// Of so many launches in a second for ten seconds, how many are timed in the last nine.
+uint64_t TimedOf(uint64_t launches_per_second) {
+  constexpr uint64_t kSecond = 1'000'000'000;
+  TimedPace pace;
+  uint64_t timed = 0, launch = 0;
+  while (true) {
+    const uint64_t now = kSecond + launch * kSecond / launches_per_second;
+    launch += pace.Distance(now);
+    if (now > 11 * kSecond) return timed;
+    if (now > 2 * kSecond) ++timed;
+  }
+}
+
+TEST(TimedPaceTest, OneInAThousandAndAboutAHundredASecond) {
+  EXPECT_NEAR(9 * 10'000 / 1024, TimedOf(10'000), 10);
+  for (uint64_t launches : {200'000, 1'000'000, 5'000'000}) {
+    EXPECT_GE(TimedOf(launches), 9 * 30u) << launches;
+    EXPECT_LE(TimedOf(launches), 9 * 150u) << launches;
+  }
 }
 
 TEST_F(KernelStatisticsTest, WithoutAPageNothingIsCountedAndNothingMore) {
