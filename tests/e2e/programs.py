@@ -120,6 +120,7 @@ def run_on(longwire, group, variants=None):
 
 def run_group(group):
     with server.Server() as longwire:
+        longwire.builds_long = group == "long"
         return 1 if run_on(longwire, group) else 0
 
 
