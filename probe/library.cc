@@ -14,6 +14,7 @@
 #include "probe/helpers.h"
 #include "probe/image.h"
 #include "probe/rewrite.h"
+#include "probe/spans.h"
 #include "probe/totals.h"
 #include "wire/descriptors.h"
 #include "wire/sha256.h"
@@ -94,6 +95,14 @@ void Take(size_t map, const void* contents) {
   }
 }
 
+const char* Title(size_t map) { return the_state->set.maps[map].name.c_str(); }
+
+size_t Spans(size_t map, const void* contents, Span* found, size_t room, uint64_t* lost) {
+  State& state = *the_state;
+  base::MutexLock lock(state.mutex);
+  return SpansIn(state.set.maps[map], contents, state.totals, {found, room}, lost);
+}
+
 void Report() {
   State& state = *the_state;
   base::MutexLock lock(state.mutex);
@@ -117,7 +126,8 @@ void Report() {
   if (file != stderr) std::fclose(file);
 }
 
-constexpr Api kApi{RewriteImage, Release, Refuse, Maps, Symbol, Bytes, Take, Report};
+constexpr Api kApi{RewriteImage, Release, Refuse, Maps, Symbol,
+                   Bytes,        Take,    Spans,  Title, Report};
 
 // False: it cannot be read, or is larger than any object.
 bool ReadObjectFile(const std::string& path, std::string* object) {

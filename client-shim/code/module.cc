@@ -12,6 +12,7 @@
 #include "base/try.h"
 #include "client-shim/code/image.h"
 #include "client-shim/code/image_upload.h"
+#include "client-shim/code/probe_clock.h"
 #include "client-shim/code/probed_modules.h"
 #include "client-shim/code/probes.h"
 #include "client-shim/code/references.h"
@@ -323,7 +324,10 @@ CUresult Load(const Where& where, const void* image, const JitOptions& options, 
     return result;
   }
   module->handle = reinterpret_cast<CUmodule>(Modules().Publish(module));
-  if (probed.has_probes()) NoteProbed(module);
+  if (probed.has_probes()) {
+    NoteProbed(module);
+    CompareProbeClock(context);
+  }
   *loaded = module;
   return CUDA_SUCCESS;
 }

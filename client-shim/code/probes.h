@@ -17,6 +17,15 @@ void StartProbes();
 // Null: there are none.
 const probe::Api* TheProbes();
 
+// While one lives, this thread loads modules of ours, which have no probes.
+class WithoutProbes {
+ public:
+  WithoutProbes();
+  ~WithoutProbes();
+  WithoutProbes(const WithoutProbes&) = delete;
+  WithoutProbes& operator=(const WithoutProbes&) = delete;
+};
+
 // An image as it is loaded: the program's, or text with probes, which lives as long as this.
 class ProbedImage {
  public:

@@ -10,6 +10,7 @@ import unittest
 
 import programs
 import server
+import trace_events
 
 APPS = pathlib.Path(__file__).resolve().parents[1] / "apps"
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "extending.md"
@@ -85,6 +86,52 @@ class ProbesTest(unittest.TestCase):
         # A warp that has an element loads two and stores one.
         warps = sum((count + 31) // 32 for count in VECTORS)
         self.assertEqual({"1": warps * 2, "2": warps}, counts(report, "loads stores atomics"))
+
+    def traced(self, tool, title, *options):
+        """The spans of a tool in the trace of vector_add, by kernel of the trace."""
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "trace.json"
+            report = self.check(tool, "vector_add.static", "--trace", file, *options)
+            events = trace_events.read(file)
+        self.assertEqual([], trace_events.faults(events)[:3])
+        [part] = [event["pid"] for event in events if event["name"] == "process_name"
+                  and event["args"]["name"] == f"probes on device 0: {title}"]
+        kernels = sorted((event for event in trace_events.spans(events, trace_events.DEVICE)
+                          if event["name"].startswith("Add(")), key=trace_events.bounds)
+        self.assertEqual(len(VECTORS), len(kernels))
+        return kernels, trace_events.spans(events, part), report
+
+    def assert_within(self, kernels, spans):
+        """Each span lies in a launch of its kernel, as exactly as the clocks are known; how many
+        lie in each."""
+        found = [0] * len(kernels)
+        for span in spans:
+            begin, end = trace_events.bounds(span)
+            self.assertEqual(kernels[0]["name"], span["name"])
+            for number, kernel in enumerate(kernels):
+                first, last = trace_events.bounds(kernel)
+                error = kernel["args"]["clock_error_ns"] + span["args"]["clock_error_ns"]
+                if first - error <= begin and end <= last + error:
+                    found[number] += 1
+                    break
+            else:
+                self.fail(f"{span} is in none of {[*map(trace_events.bounds, kernels)]}")
+        return found
+
+    def test_spans_of_probes_are_in_the_trace(self):
+        blocks = [(count + 127) // 128 for count in VECTORS]
+        for tool, title, each in (("launchlate", "blocks", 1), ("kernelretsnoop", "warps", 4),
+                                  ("threadhist", "warps", 4)):
+            with self.subTest(tool):
+                kernels, spans, report = self.traced(tool, title)
+                self.assertEqual(sum(blocks) * each, len(spans), report)
+                self.assertEqual(set(range(max(blocks) * each)),
+                                 {span["args"]["number"] for span in spans})
+                # Launches are far enough from each other, but for what the clocks do not know.
+                found = self.assert_within(kernels, spans)
+                self.assertEqual(sum(blocks) * each, sum(found))
+                self.assertGreater(found[-1], sum(blocks) * each // 2)
+        self.assertEqual(sum(blocks) * 4, sum(counts(report, "cycles of warps").values()))
 
     def test_the_example_of_the_page(self):
         [example] = re.findall(r"```c\n(#include <longwire/probe.h>.*?)```", PAGE.read_text(),
