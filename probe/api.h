@@ -20,6 +20,8 @@ struct Api {
   // is loaded as it is.
   char* (*rewrite)(const void* image, size_t bytes, int capability, size_t* text_bytes);
   void (*release)(char* text);
+  // Before it is given back: the image was loaded without probes for this reason.
+  void (*reject)(const void* image, size_t bytes, const char* text, const char* why);
   // An image that has no probes for this reason, which the report will have.
   void (*refuse)(const void* image, size_t bytes, const char* why);
   // The variables of each rewritten module that hold maps.

@@ -48,12 +48,12 @@ class ProbesTest(unittest.TestCase):
     def setUpClass(cls):
         cls.longwire = cls.enterClassContext(server.Server())
 
-    def probe(self, tool, name, *options):
+    def probe(self, tool, name, *options, **variables):
         with tempfile.NamedTemporaryFile("r") as report:
             command = [self.longwire.dist / "bin" / "longwire", "probe", tool, "-o", report.name,
                        *options, "--server", self.longwire.address, "--",
                        self.longwire.build / "tests" / "apps" / name]
-            result = server.run(command, self.longwire.environment())
+            result = server.run(command, self.longwire.environment(**variables))
             return result, report.read()
 
     def check(self, tool, name, *options):
@@ -187,6 +187,44 @@ class ProbesTest(unittest.TestCase):
         result, report = self.probe("threadhist", "driver_ptx.driver")
         self.assertIsNone(programs.what_is_wrong("driver_ptx", result), result)
         self.assertRegex(report, r"has no probes: PTX line 5: ")
+
+    def triton_cache(self, folder, text):
+        """Code of one architecture, and a text beside it, as Triton keeps its kernels."""
+        kept = pathlib.Path(folder) / "WXYZ"
+        kept.mkdir()
+        cubin = self.longwire.build / "tests" / "apps" / "driver_kernels.cubin"
+        (kept / "Scale.cubin").write_bytes(cubin.read_bytes())
+        (kept / "Scale.ptx").write_text(text)
+        return kept
+
+    def test_kernels_of_triton_are_probed_in_the_ptx_of_its_cache(self):
+        """The software device runs no code of one architecture: so this is what the client sends."""
+        with tempfile.TemporaryDirectory() as folder:
+            made = pathlib.Path(folder) / "made.ptx"
+            subprocess.run([CUDA / "nvcc", "-ptx", "-arch=sm_90", APPS / "driver_kernels.cu", "-o",
+                            made], check=True)
+            cache = pathlib.Path(folder) / "cache"
+            cache.mkdir()
+            kept = self.triton_cache(cache, made.read_text())
+            result, report = self.probe("threadhist", "driver_cubin.driver",
+                                        TRITON_CACHE_DIR=cache)
+            self.assertIn("loading the cubin: 0 CUDA_SUCCESS", result.out, (result, report))
+            self.assertIn("PASS driver_cubin", result.out)
+            self.assertRegex(report, r"module [0-9a-f]{12} \(\d+ bytes\) is probed in the PTX that "
+                                     rf"Triton made it from: {kept}/Scale.ptx")
+            # Two launches of 8 blocks of 128 threads.
+            self.assertEqual(64, sum(counts(report, "cycles of warps").values()), report)
+            (kept / "Scale.ptx").write_text(made.read_text().replace("Scale", "Other"))
+            result, report = self.probe("threadhist", "driver_cubin.driver",
+                                        TRITON_CACHE_DIR=cache)
+            self.assertNotIn("loading the cubin: 0", result.out)
+            self.assertIn(f"{kept}/Scale.ptx cannot be used: it lacks ", report)
+            with open(kept / "Scale.cubin", "ab") as cubin:
+                cubin.write(b"x")
+            result, report = self.probe("threadhist", "driver_cubin.driver",
+                                        TRITON_CACHE_DIR=cache)
+            self.assertNotIn("loading the cubin: 0", result.out)
+            self.assertIn("it is code of one architecture, without PTX", report)
 
     def test_wrong_use_is_refused(self):
         refused = {"nothing": "there is no tool and no file 'nothing'",
