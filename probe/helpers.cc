@@ -137,9 +137,7 @@ std::optional<std::string> CallText(const std::string& helper, const policy::Map
   return std::nullopt;
 }
 
-bool HasRecords(const policy::MapShape& map) {
-  return map.type == LW_RING || map.type == LW_SPANS;
-}
+bool HasRecords(const policy::MapShape& map) { return map.type == LW_RING || map.type == LW_SPANS; }
 
 std::string SymbolOf(const policy::MapShape& map) { return "longwire_map_" + map.name; }
 

@@ -169,8 +169,8 @@ void Report() {
   if (file != stderr) std::fclose(file);
 }
 
-constexpr Api kApi{RewriteImage, Release, Reject, Refuse, Maps, Symbol,
-                   Bytes,        Take,    Spans,  Title, Report};
+constexpr Api kApi{RewriteImage, Release, Reject, Refuse, Maps,  Symbol,
+                   Bytes,        Take,    Spans,  Title,  Report};
 
 // False: it cannot be read, or is larger than any object.
 bool ReadObjectFile(const std::string& path, std::string* object) {

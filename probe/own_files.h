@@ -1,5 +1,5 @@
-// Files of this process's user, read with care: a symbolic link, another user's file or one of another
-// kind is none, and nothing larger than asked for is read.
+// Files of this process's user, read with care: a symbolic link, another user's file or one of
+// another kind is none, and nothing larger than asked for is read.
 #pragma once
 
 #include <sys/stat.h>

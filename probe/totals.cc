@@ -121,8 +121,7 @@ std::string Totals::RingText(const Total& total, bool spans) const {
     Record record = total.records[i];
     if (spans) record = {record[0], record[1], record[3], record[3] - record[2]};
     const std::string* kernel = KernelOf(record[0]);
-    text +=
-        "  " + (kernel == nullptr ? std::to_string(record[0]) : base::Printable(*kernel));
+    text += "  " + (kernel == nullptr ? std::to_string(record[0]) : base::Printable(*kernel));
     for (size_t j = 1; j < record.size(); ++j) text += "  " + std::to_string(record[j]);
     text += "\n";
   }

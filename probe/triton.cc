@@ -18,11 +18,11 @@ namespace longwire::probe {
 
 namespace {
 
-constexpr size_t kFolders = 1 << 16;          // of a cache, that are looked into
-constexpr size_t kFilesOfFolder = 64;         // Triton has some ten
-constexpr size_t kReadBytes = 256 << 20;      // of cubins as large as the one that is looked for
+constexpr size_t kFolders = 1 << 16;      // of a cache, that are looked into
+constexpr size_t kFilesOfFolder = 64;     // Triton has some ten
+constexpr size_t kReadBytes = 256 << 20;  // of cubins as large as the one that is looked for
 constexpr char kCubin[] = ".cubin";
-constexpr char kText[] = ".text.";            // the section of a kernel, before its name
+constexpr char kText[] = ".text.";  // the section of a kernel, before its name
 
 bool IsCubin(std::span<const char> image) {
   return image.size() > sizeof(Elf64_Ehdr) && std::memcmp(image.data(), ELFMAG, SELFMAG) == 0 &&
@@ -75,8 +75,8 @@ std::string Problem(const std::string& ptx, const std::set<std::string>& code, i
   for (const softgpu::PtxFunction& function : module.functions) {
     if (function.has_body) kernels.insert(std::string(function.name));
   }
-  const auto missing = std::ranges::find_if(
-      code, [&](const std::string& name) { return !kernels.contains(name); });
+  const auto missing =
+      std::ranges::find_if(code, [&](const std::string& name) { return !kernels.contains(name); });
   if (code.empty()) return "no kernel can be found in the code";
   return missing == code.end() ? "" : "it lacks " + *missing;
 }

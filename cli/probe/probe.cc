@@ -49,9 +49,8 @@ std::string Print(const Probed& probed) {
 
 int Run(const Probed& probed, const Arguments& words) {
   const bool prints = !probed.ptx.empty();
-  const std::string wrong = prints || probed.trace.empty() || words.empty()
-                                ? std::string()
-                                : TraceInto(probed.trace);
+  const std::string wrong =
+      prints || probed.trace.empty() || words.empty() ? std::string() : TraceInto(probed.trace);
   if (!wrong.empty()) {
     std::fprintf(stderr, "longwire probe: --trace %s\n", wrong.c_str());
     return kUsageStatus;

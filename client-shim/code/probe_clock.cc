@@ -40,8 +40,8 @@ Clocks& TheClocks() {
   return *clocks;
 }
 
-// What the calling thread is in the middle of goes on as if nothing had been: captures of the program
-// are not touched, and its call has given the device no work.
+// What the calling thread is in the middle of goes on as if nothing had been: captures of the
+// program are not touched, and its call has given the device no work.
 class Aside {
  public:
   explicit Aside(Context* context)

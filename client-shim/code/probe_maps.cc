@@ -37,8 +37,7 @@ bool ReadMap(Module* module, const char* symbol, std::vector<char>* contents) {
 void NoteSpans(size_t map, const std::vector<char>& contents, int device) {
   const probe::Api& probes = *TheProbes();
   uint64_t lost = 0;
-  std::vector<probe::Span> spans(
-      probes.spans(map, contents.data(), nullptr, 0, &lost));
+  std::vector<probe::Span> spans(probes.spans(map, contents.data(), nullptr, 0, &lost));
   probes.spans(map, contents.data(), spans.data(), spans.size(), &lost);
   for (const probe::Span& span : spans) {
     ProbeTime began, ended;

@@ -1,5 +1,5 @@
-// What probes in kernels saw begin and end: a part of the trace for each device and map, with a track
-// for each warp or block.
+// What probes in kernels saw begin and end: a part of the trace for each device and map, with a
+// track for each warp or block.
 #include <algorithm>
 
 #include "client-shim/tracing/trace_writer.h"

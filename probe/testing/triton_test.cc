@@ -83,8 +83,9 @@ TEST_F(TritonTest, OtherCubinsAndOtherImagesHaveNone) {
   EXPECT_EQ("", sentence_);
   EXPECT_FALSE(Find(cubin_ + '\0'));
   EXPECT_FALSE(Find(text_));
-  EXPECT_FALSE(Find("\x7f"
-                    "ELF"));
+  EXPECT_FALSE(
+      Find("\x7f"
+           "ELF"));
 }
 
 TEST_F(TritonTest, LinksAreNotFollowedWithinTheCache) {
