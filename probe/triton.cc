@@ -11,6 +11,7 @@
 #include "base/environment.h"
 #include "probe/own_files.h"
 #include "probe/rewrite.h"
+#include "softgpu/engine/ptx/lexer.h"
 #include "softgpu/engine/ptx/ptx.h"
 #include "wire/limits.h"
 
