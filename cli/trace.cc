@@ -5,8 +5,8 @@
 #include <iterator>
 #include <memory>
 
+#include "cli/program_environment.h"
 #include "cli/run.h"
-#include "cli/trace_file.h"
 
 namespace longwire::cli {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "cli/probe/prepare.h"
+#include "cli/program_environment.h"
 #include "cli/run.h"
-#include "cli/trace_file.h"
 #include "probe/rewrite.h"
 
 namespace longwire::cli {

@@ -113,7 +113,7 @@ transport::AdminReply Admin::Execute(const std::string& who,
   return reply;
 }
 
-// What of the policies does not decide although the configuration is in force.
+// Policies that do not decide although the configuration is in force.
 void Admin::AddPolicies(transport::AdminReply* reply) {
   for (const auto& [name, program] : table_.policies().Programs()) {
     const std::string policy = "the policy '" + name + "' ";

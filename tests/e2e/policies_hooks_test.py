@@ -112,11 +112,11 @@ class MemoryHooks(Hooks):
         self.assertGreater(self.swapped(first), 0)
 
     def refuse(self, why):
-        """A keeper that cannot run the policy: the command says so, and nothing else is told."""
+        """A keeper that cannot run the policy: the command says so, and nothing else."""
         result = self.try_policy("load", OBJECTS / "priority_swap.o")
         self.assertEqual((1, ""), (result.code, result.out))
-        self.assertIn("the policy 'priority_swap' was unloaded as soon as it was loaded: the keeper "
-                      "of device 0 " + why, result.err)
+        self.assertIn("the policy 'priority_swap' was unloaded as soon as it was loaded: "
+                      "the keeper of device 0 " + why, result.err)
         self.assertIn("the keeper of device 0 " + why, self.figures("priority_swap")["ended"])
         return result
 

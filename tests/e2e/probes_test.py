@@ -198,7 +198,7 @@ class ProbesTest(unittest.TestCase):
         return kept
 
     def test_kernels_of_triton_are_probed_in_the_ptx_of_its_cache(self):
-        """The software device runs no code of one architecture: so this is what the client sends."""
+        """The software device runs PTX alone: so it is what the client sends."""
         with tempfile.TemporaryDirectory() as folder:
             made = pathlib.Path(folder) / "made.ptx"
             subprocess.run([CUDA / "nvcc", "-ptx", "-arch=sm_90", APPS / "driver_kernels.cu", "-o",

@@ -105,10 +105,8 @@ bool AwaitTakers(Program& program, const Takers& takers, milliseconds patience,
   if (!late.empty()) {
     *sentence += (sentence->empty() ? "" : "; and ");
     *sentence += "not yet about launches of the sessions " + Named(late) +
-                 ": their workers have not "
-                 "heard of it within " +
-                 In(patience) +
-                 ", or are of an earlier release; those that hear of it later ask it then";
+                 ": their workers did not take it within " + In(patience) +
+                 ", or are of an earlier release; those that take it later ask it from then on";
   }
   return true;
 }
@@ -119,7 +117,7 @@ void AwaitLeavers(const Program& program, const Takers& takers, milliseconds pat
   const auto late = LateSessions(program, takers, Clock::now() + patience);
   if (late.empty()) return;
   *sentence = "what it said about launches still holds in the sessions " + Named(late) +
-              ", whose workers have not heard of it within " + In(patience);
+              ", whose workers did not answer within " + In(patience);
 }
 
 }  // namespace longwire::daemon

@@ -25,7 +25,7 @@ struct KeeperOfDevice {
 struct Takers {
   // Nothing with a sentence if nobody knows. Asked again and again.
   std::function<std::optional<std::vector<KeeperOfDevice>>(std::string* sentence)> keepers;
-  // Sessions whose workers have not heard of the present policy for launches, or of its end.
+  // Sessions whose workers have not taken the present policy for launches, or its end.
   std::function<std::vector<uint64_t>()> late_sessions;
 };
 
