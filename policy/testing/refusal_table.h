@@ -46,7 +46,7 @@ inline std::string StatementAt(const std::string& text, size_t begin) {
 inline std::vector<Refusal> RefusalsIn(const std::filesystem::path& folder,
                                        const std::set<std::string>& others) {
   static const std::regex kBegins(
-      R"re(\bRefuse\(|\*sentence_? \+?=|\*wrong =|throw PtxError\(|problem = |return "it )re");
+      R"re(\bRefuse\((?!Hook hook|const )|\*sentence_? \+?=|\*wrong =|throw PtxError\(|problem = |return "it )re");
   std::vector<Refusal> refusals;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     const std::string name = entry.path().filename();

@@ -82,7 +82,7 @@ std::vector<std::string> OfTexts() {
   for (int i = 0; i < 20; ++i) fences += "membar.gl;\n";
   return {OfText(Module(kHead, ".reg .b32 %longwire_r;\n"), set),
           OfText(Module(".version 6.1\n.target sm_60\n.address_size 64\n", ""), set),
-          OfText(Module(".version 8.0\n.target sm_90\n.address_size 32\n", ""), set),
+          OfText(Module(".version 8.0\n.target sm_90\n", ""), set),
           OfText(Module(kHead, fences), large)};
 }
 

@@ -102,16 +102,17 @@ TEST(RewriteTest, OneLaneOfEachWarpRunsAProbe) {
   EXPECT_EQ(warps, 32u);
 }
 
-TEST(RewriteTest, ARingKeepsTheFirstAndCountsAll) {
+TEST(RewriteTest, SpansAreOfTheKernelAndTheFirstAreKept) {
   ProbeSet set = Tool("kernelretsnoop");
   const Device device = Probed(std::string(kHead) + ".visible .entry k(){\nret;\n}\n", set);
   EXPECT_RUNS(device.Run("k", {3000}, {1024}));
-  const std::vector<uint64_t> ring = Values(device, "exits");
-  EXPECT_EQ(ring[0], 96000u);
+  const std::vector<uint64_t> spans = Values(device, "warps");
+  EXPECT_EQ(spans[0], 96000u);
   for (size_t i = 1; i <= 65536; ++i) {
-    ASSERT_EQ(ring[i * 4], HashOf("k")) << i;
-    ASSERT_LT(ring[i * 4 + 1], 96000u);
-    ASSERT_NE(ring[i * 4 + 2], 0u);
+    ASSERT_EQ(spans[i * 4], HashOf("k")) << i;
+    ASSERT_LT(spans[i * 4 + 1], 96000u);
+    ASSERT_NE(spans[i * 4 + 2], 0u);
+    ASSERT_GE(spans[i * 4 + 3], spans[i * 4 + 2]);
   }
 }
 

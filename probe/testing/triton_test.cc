@@ -119,7 +119,7 @@ TEST_F(TritonTest, ATextThatIsNotTheCubinsIsRefusedWithTheReason) {
   Write("BBB/Add.ptx", Ptx("Subtract", "sm_90"));
   EXPECT_FALSE(Find(cubin_));
   EXPECT_TRUE(Says("it lacks Add")) << sentence_;
-  Write("BBB/Add.ptx", "// no PTX");
+  Write("BBB/Add.ptx", ".version 8.0\n.target sm_90\n.entry {");
   EXPECT_FALSE(Find(cubin_));
   EXPECT_TRUE(Says("PTX line ")) << sentence_;
   Write("BBB/Add.ptx", text_);
