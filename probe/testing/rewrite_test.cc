@@ -102,6 +102,21 @@ TEST(RewriteTest, OneLaneOfEachWarpRunsAProbe) {
   EXPECT_EQ(warps, 32u);
 }
 
+TEST(RewriteTest, ARingKeepsTheFirstAndCountsAll) {
+  const Device device =
+      Probed(std::string(kHead) + ".visible .entry k(){\nret;\n}\n", Object("ring"));
+  EXPECT_RUNS(device.Run("k", {10}, {64}));
+  const std::vector<uint64_t> ring = Values(device, "exits");
+  EXPECT_EQ(ring[0], 20u);
+  ASSERT_EQ(ring.size(), 9u * 4);
+  for (size_t i = 1; i <= 8; ++i) {
+    EXPECT_EQ(ring[i * 4], HashOf("k"));
+    EXPECT_LT(ring[i * 4 + 1], 20u);
+    EXPECT_EQ(ring[i * 4 + 2], 5u);
+    EXPECT_EQ(ring[i * 4 + 3], 6u);
+  }
+}
+
 TEST(RewriteTest, SpansAreOfTheKernelAndTheFirstAreKept) {
   ProbeSet set = Tool("kernelretsnoop");
   const Device device = Probed(std::string(kHead) + ".visible .entry k(){\nret;\n}\n", set);
