@@ -52,7 +52,7 @@ int Run(const Probed& probed, const Arguments& words) {
   const std::string wrong =
       prints || probed.trace.empty() || words.empty() ? std::string() : TraceInto(probed.trace);
   if (!wrong.empty()) {
-    std::fprintf(stderr, "longwire probe: --trace %s\n", wrong.c_str());
+    std::fprintf(stderr, "longwire probe: --trace-file %s\n", wrong.c_str());
     return kUsageStatus;
   }
   const std::string sentence =
@@ -77,7 +77,7 @@ void AddProbe(CommandLine& line) {
   command.add_option("-o,--output", probed->output, "add the report to the file")
       ->type_name("FILE");
   command
-      .add_option("--trace", probed->trace,
+      .add_option("--trace-file", probed->trace,
                   "trace the program into the file, as longwire trace -o does, with the spans of "
                   "warps or blocks that threadhist, kernelretsnoop, launchlate or an own probe has")
       ->type_name("FILE");

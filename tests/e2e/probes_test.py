@@ -91,7 +91,7 @@ class ProbesTest(unittest.TestCase):
         """The spans of a tool in the trace of vector_add, by kernel of the trace."""
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder) / "trace.json"
-            report = self.check(tool, "vector_add.static", "--trace", file, *options)
+            report = self.check(tool, "vector_add.static", "--trace-file", file, *options)
             events = trace_events.read(file)
         self.assertEqual([], trace_events.faults(events)[:3])
         [part] = [event["pid"] for event in events if event["name"] == "process_name"
