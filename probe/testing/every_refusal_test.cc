@@ -58,10 +58,10 @@ std::string OfChanged(const std::string& name, const std::string& from, const st
   return sentence;
 }
 
-std::string OfText(const std::string& ptx, const ProbeSet& set) {
+std::string OfText(int line, const std::string& ptx, const ProbeSet& set) {
   std::string sentence;
   EXPECT_FALSE(Rewrite(ptx, set, "*", &sentence)) << ptx.substr(0, 300);
-  EXPECT_TRUE(sentence.starts_with("PTX line ")) << sentence;
+  EXPECT_TRUE(sentence.starts_with("PTX line " + std::to_string(line) + ": ")) << sentence;
   return sentence;
 }
 
@@ -80,10 +80,10 @@ std::vector<std::string> OfTexts() {
   large.probes.push_back(fence);
   std::string fences;
   for (int i = 0; i < 20; ++i) fences += "membar.gl;\n";
-  return {OfText(Module(kHead, ".reg .b32 %longwire_r;\n"), set),
-          OfText(Module(".version 6.1\n.target sm_60\n.address_size 64\n", ""), set),
-          OfText(Module(".version 8.0\n.target sm_90\n", ""), set),
-          OfText(Module(kHead, fences), large)};
+  return {OfText(6, Module(kHead, ".reg .b32 %longwire_r;\n"), set),
+          OfText(2, Module("\n.version 6.1\n.target sm_60\n.address_size 64\n", ""), set),
+          OfText(3, Module(".version 8.0\n.target sm_90\n", ""), set),
+          OfText(22, Module(kHead, fences), large)};
 }
 
 // A fat binary with one entry.
