@@ -164,7 +164,7 @@ TEST(RewriteTest, ARefusalNamesTheLine) {
   const std::string head = kHead;
   const Refusal refusals[] = {
       {".version 6.0\n.target sm_60\n.address_size 64\n", "PTX line 1: it is of version 6.0"},
-      {".version 7.0\n.target sm_75\n.entry k(){\nret;\n}\n", "PTX line 1: it does not say"},
+      {".version 7.0\n.target sm_75\n.entry k(){\nret;\n}\n", "PTX line 3: it does not say"},
       {head + ".entry longwire_k(){\nret;\n}\n", "names with longwire_"},
       {head + ".entry k(){\nret;\n", "PTX line 6"},
       {head + ".entry k(){\n.reg .q32 %r;\nret;\n}\n", "PTX line 5: unknown register type"},
