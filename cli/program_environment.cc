@@ -1,13 +1,17 @@
 #include "cli/program_environment.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <climits>
 #include <cstdlib>
 
 #include "base/environment.h"
+#include "base/reason.h"
 #include "server/daemon/settings/paths.h"
 #include "wire/client_settings.h"
+#include "wire/descriptors.h"
 
 namespace longwire::cli {
 namespace {
@@ -27,6 +31,21 @@ std::string LibraryFolder() {
     return {};
   std::string folder = resolved;
   return access((folder + "/libcuda.so.1").c_str(), R_OK) == 0 ? folder : std::string();
+}
+
+std::string TraceInto(const std::string& path) {
+  wire::Descriptor file = wire::OpenFile(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOCTTY);
+  if (!file.valid()) {
+    return path + ": " + base::Reason(errno) + "; name a file in a folder where you may write";
+  }
+  // Its name counts from every directory.
+  char resolved[PATH_MAX];
+  const bool found = realpath(path.c_str(), resolved) != nullptr;
+  setenv("LONGWIRE_TRACE_FILE", found ? resolved : path.c_str(), 1);
+  // NVTX's header asks this library for somebody who wants the program's ranges.
+  const std::string library = LibraryFolder() + "/libcuda.so.1";
+  setenv("NVTX_INJECTION64_PATH", library.c_str(), 0);
+  return {};
 }
 
 std::string FromEverywhere(const std::string& server) {

@@ -12,6 +12,10 @@ namespace longwire::cli {
 // not there.
 std::string LibraryFolder();
 
+// The program will be traced into the file, which is empty then. The sentence that refuses one
+// which cannot be written; empty if it can be.
+std::string TraceInto(const std::string& path);
+
 // The server's address with an absolute path: a program may change its directory before it
 // connects.
 std::string FromEverywhere(const std::string& server);

@@ -1,18 +1,12 @@
 // longwire trace: what a program does, as lines on standard error or as a file of trace events.
 
-#include <fcntl.h>
-
-#include <cerrno>
-#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <iterator>
 #include <memory>
 
-#include "base/reason.h"
 #include "cli/program_environment.h"
 #include "cli/run.h"
-#include "wire/descriptors.h"
 
 namespace longwire::cli {
 namespace {
@@ -34,19 +28,6 @@ struct Traced {
   std::string limit;  // of the file, bytes; empty: the usual
 };
 
-// The sentence that refuses a file which cannot be written; empty if it can be. It is empty then,
-// and its name counts from every directory.
-std::string PrepareTraceFile(std::string* path) {
-  wire::Descriptor file = wire::OpenFile(path->c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOCTTY);
-  if (!file.valid()) {
-    return "-o " + *path + ": " + base::Reason(errno) +
-           "; name a file in a folder where you may write";
-  }
-  char resolved[PATH_MAX];
-  if (realpath(path->c_str(), resolved) != nullptr) *path = resolved;
-  return {};
-}
-
 int Refuse(const std::string& what) {
   std::fprintf(stderr, "longwire trace: %s\n", what.c_str());
   return kUsageStatus;
@@ -64,12 +45,8 @@ int Trace(Traced traced, const Arguments& words) {
     return Refuse("--limit is for the file of -o; give both");
   }
   if (!traced.file.empty() && !words.empty()) {
-    std::string problem = PrepareTraceFile(&traced.file);
-    if (!problem.empty()) return Refuse(problem);
-    setenv("LONGWIRE_TRACE_FILE", traced.file.c_str(), 1);
-    // Its header asks this library for somebody who wants the program's ranges.
-    const std::string library = LibraryFolder() + "/libcuda.so.1";
-    setenv("NVTX_INJECTION64_PATH", library.c_str(), 0);
+    const std::string problem = TraceInto(traced.file);
+    if (!problem.empty()) return Refuse("-o " + problem);
     if (!traced.limit.empty()) setenv("LONGWIRE_TRACE_FILE_LIMIT", traced.limit.c_str(), 1);
   }
   return RunProgram("trace", words, list);

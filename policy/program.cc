@@ -136,6 +136,11 @@ void Program::End(const std::string& why) {
   if (on_end) on_end(why);
 }
 
+void Program::Retire() {
+  set_on_end(nullptr);
+  store_->End("it was unloaded, or replaced");
+}
+
 void Program::set_on_end(std::function<void(const std::string& why)> on_end) {
   base::MutexLock lock(mutex_);
   on_end_ = std::move(on_end);
@@ -146,6 +151,13 @@ bool Program::is_compiled() const {
     if (code.compiled != nullptr && code.function == nullptr) return false;
   }
   return true;
+}
+
+bool Program::IsAskedBy(Asker asker) const {
+  for (size_t i = 0; i < kHookCount; ++i) {
+    if (kHooks[i].asker == asker && codes_[i].compiled != nullptr) return true;
+  }
+  return false;
 }
 
 std::vector<std::string> Program::Hooks() const {

@@ -41,10 +41,14 @@ class Program {
     const Code& code = codes_[static_cast<size_t>(hook)];
     return code.compiled != nullptr && !ended() && Run(code, context) == LW_ANSWERED;
   }
+  // Whether it has any of their hooks.
+  bool IsAskedBy(Asker asker) const;
   bool Has(Hook hook) const { return codes_[static_cast<size_t>(hook)].compiled != nullptr; }
 
   // Ends it because it cannot run where it should; a sentence without its full stop.
   void End(const std::string& why);
+  // Ends it because nobody wants it any more: that is no fault, and on_end is not called.
+  void Retire();
   // Ends it because of an answer that cannot be.
   void Refuse(Hook hook, const std::string& why);
   bool ended() const { return store_->ended(); }
@@ -59,6 +63,8 @@ class Program {
   uint64_t runs() const { return store_->runs().load(std::memory_order_relaxed); }
   uint64_t longest() const;  // ns, as it passed
   const Store& store() const { return *store_; }
+  // As Store::Take.
+  bool Take(uint32_t device, uint64_t keeper) { return store_->Take(device, keeper); }
 
  private:
   struct Code {

@@ -73,6 +73,17 @@ bool Store::End(const std::string& why) {
   return true;
 }
 
+bool Store::Take(uint32_t device, uint64_t keeper) {
+  if (device >= kDevices) return false;
+  head_->takers[device].store(keeper, std::memory_order_release);
+  return true;
+}
+
+bool Store::IsTakenBy(uint32_t device, uint64_t keeper) const {
+  return device < kDevices && keeper != 0 &&
+         head_->takers[device].load(std::memory_order_acquire) == keeper;
+}
+
 std::string Store::why_ended() const {
   if (head_->ended.load(std::memory_order_acquire) != 2) return "";
   return std::string(head_->why, std::min<size_t>(head_->why_bytes, kWhyBytes));

@@ -1,7 +1,7 @@
-// The memory of a policy that several processes run: whether it has ended and why, what its runs
-// took, and its maps. The daemon makes it; keepers map it. Nobody can make it smaller, and nothing
-// in it is relied on: whoever writes nonsense there ends no other process. No locks: a process that
-// dies while it writes leaves nobody waiting.
+// The memory of a policy that several processes run: whether it has ended and why, who has taken
+// it, what its runs took, and its maps. The daemon makes it; keepers map it. Nobody can make it
+// smaller, and nothing in it is relied on: whoever writes nonsense there ends no other process. No
+// locks: a process that dies while it writes leaves nobody waiting.
 #pragma once
 
 #include <atomic>
@@ -33,6 +33,11 @@ class Store {
   // Empty while it runs, and for the moment in which it is written.
   std::string why_ended() const;
 
+  // A keeper can run it: of this device, by the number that its warden knows it by. False: there is
+  // no room for that device.
+  bool Take(uint32_t device, uint64_t keeper);
+  bool IsTakenBy(uint32_t device, uint64_t keeper) const;
+
   // Two processes that count at once may count one.
   std::atomic<uint64_t>& runs() { return head_->runs; }
   std::atomic<uint64_t>& longest() { return head_->longest; }  // ticks of the processor's counter
@@ -41,11 +46,13 @@ class Store {
 
  private:
   static constexpr size_t kWhyBytes = 488;
+  static constexpr uint32_t kDevices = 64;  // of a host
   struct Head {
     std::atomic<uint32_t> ended;  // 1: says why soon, 2: has said why
     std::atomic<uint32_t> why_bytes;
     std::atomic<uint64_t> runs, longest;
     char why[kWhyBytes];
+    std::atomic<uint64_t> takers[kDevices];  // 0: none yet
   };
   Store(wire::Descriptor memory, void* at, size_t words);
 

@@ -1,12 +1,13 @@
 #include "probe/helpers.h"
 
 #include "probe/include/longwire/probe.h"
+#include "probe/probe.h"
 
 namespace longwire::probe {
 
 namespace {
 
-constexpr uint32_t kMapTypes[] = {LW_ARRAY, LW_HISTOGRAM, LW_RING};
+constexpr uint32_t kMapTypes[] = {LW_ARRAY, LW_HISTOGRAM, LW_RING, LW_SPANS};
 
 // The verifier only counts arguments; nothing runs on the host.
 uint64_t None(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t) { return 0; }
@@ -14,7 +15,7 @@ uint64_t None(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t) { return 0; }
 constexpr policy::HelperShape kHelpers[] = {
     {"lw_clock", None, 0},    {"lw_cycles", None, 0},      {"lw_map_get", None, 2},
     {"lw_map_set", None, 3},  {"lw_map_add", None, 3},     {"lw_histogram_add", None, 2},
-    {"lw_ring_put", None, 5}, {"lw_since_first", None, 0},
+    {"lw_ring_put", None, 5}, {"lw_since_first", None, 0}, {"lw_span_put", None, 4},
 };
 
 // The address of the key's entry into t0; p1: there is one.
@@ -67,6 +68,13 @@ std::string RingText(const policy::MapShape& map) {
          "@%longwire_p1 st.global.v2.u64 [%longwire_t0+48], {%longwire_r4, %longwire_r5};\n";
 }
 
+// A record of a ring, whose first value is the kernel.
+std::string SpanText(const policy::MapShape& map) {
+  return std::string("mov.b64 %longwire_r5, %longwire_r4;\nmov.b64 %longwire_r4, %longwire_r3;\n") +
+         "mov.b64 %longwire_r3, %longwire_r2;\nmov.u64 %longwire_r2, " + kKernel + ";\n" +
+         RingText(map);
+}
+
 // A word has the launch's number in its upper 24 bits, and the low 40 of when its first call was.
 // So one operation changes both.
 std::string SinceFirstText() {
@@ -98,7 +106,7 @@ std::string SinceFirstText() {
 
 }  // namespace
 
-const policy::ObjectKind kProbes{"probe/", kMapTypes, "LW_ARRAY, LW_HISTOGRAM or LW_RING",
+const policy::ObjectKind kProbes{"probe/", kMapTypes, "LW_ARRAY, LW_HISTOGRAM, LW_RING or LW_SPANS",
                                  "it has no probe: put a function at a point by LW_PROBE(point)"};
 
 std::span<const policy::HelperShape> Helpers() { return kHelpers; }
@@ -110,7 +118,8 @@ std::optional<std::string> CallText(const std::string& helper, const policy::Map
   if (helper == "lw_since_first") return SinceFirstText();
   const bool of_array = helper == "lw_map_get" || helper == "lw_map_set" || helper == "lw_map_add";
   const bool of_histogram = helper == "lw_histogram_add", of_ring = helper == "lw_ring_put";
-  if (!of_array && !of_histogram && !of_ring) {
+  const bool of_spans = helper == "lw_span_put";
+  if (!of_array && !of_histogram && !of_ring && !of_spans) {
     *wrong = "there is no helper '" + helper + "'; longwire/probe.h has those that there are";
     return std::nullopt;
   }
@@ -121,11 +130,14 @@ std::optional<std::string> CallText(const std::string& helper, const policy::Map
   if (of_array && map->type == LW_ARRAY) return ArrayText(helper, *map);
   if (of_histogram && map->type == LW_HISTOGRAM) return HistogramText(*map);
   if (of_ring && map->type == LW_RING) return RingText(*map);
+  if (of_spans && map->type == LW_SPANS) return SpanText(*map);
   *wrong = "it calls " + helper + " for the map '" + map->name +
            "', which is of another type: lw_map_get, lw_map_set and lw_map_add are for LW_ARRAY, "
-           "lw_histogram_add for LW_HISTOGRAM, lw_ring_put for LW_RING";
+           "lw_histogram_add for LW_HISTOGRAM, lw_ring_put for LW_RING, lw_span_put for LW_SPANS";
   return std::nullopt;
 }
+
+bool HasRecords(const policy::MapShape& map) { return map.type == LW_RING || map.type == LW_SPANS; }
 
 std::string SymbolOf(const policy::MapShape& map) { return "longwire_map_" + map.name; }
 
@@ -134,6 +146,7 @@ uint64_t BytesOf(const policy::MapShape& map) {
     case LW_HISTOGRAM:
       return uint64_t{kHistogramCopies} * kBuckets * sizeof(uint64_t);
     case LW_RING:
+    case LW_SPANS:
       return uint64_t{map.entries + 1} * kRecordBytes;
     default:
       return uint64_t{map.entries} * sizeof(uint64_t);

@@ -31,6 +31,8 @@ std::optional<std::string> CallText(const std::string& helper, const policy::Map
 inline constexpr char kLaunchTable[] = "longwire_launches";
 inline constexpr uint32_t kLaunchWords = 4096;
 
+// Whether it is a ring or spans.
+bool HasRecords(const policy::MapShape& map);
 // The variable in which a map lies, and its size.
 std::string SymbolOf(const policy::MapShape& map);
 uint64_t BytesOf(const policy::MapShape& map);

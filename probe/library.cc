@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -14,7 +15,9 @@
 #include "probe/helpers.h"
 #include "probe/image.h"
 #include "probe/rewrite.h"
+#include "probe/spans.h"
 #include "probe/totals.h"
+#include "probe/triton.h"
 #include "wire/descriptors.h"
 #include "wire/sha256.h"
 
@@ -36,6 +39,9 @@ struct State {
   base::Mutex mutex{base::ranks::kProbes};
   Totals totals LONGWIRE_GUARDED_BY(mutex);
   std::vector<std::string> refused LONGWIRE_GUARDED_BY(mutex);
+  std::vector<std::string> notes LONGWIRE_GUARDED_BY(mutex);
+  // Of texts that are being loaded.
+  std::map<const char*, size_t> sites_of LONGWIRE_GUARDED_BY(mutex);
   size_t modules LONGWIRE_GUARDED_BY(mutex) = 0;
   size_t sites LONGWIRE_GUARDED_BY(mutex) = 0;
   size_t unread LONGWIRE_GUARDED_BY(mutex) = 0;
@@ -61,11 +67,25 @@ void Refuse(const void* image, size_t bytes, const char* why) {
   NoteRefused(*the_state, {static_cast<const char*>(image), bytes}, why);
 }
 
+// The image's own PTX, or that from which Triton made it. `note`: what the report has to say of it.
+bool FindPtx(std::span<const char> code, int capability, std::string* ptx, std::string* note,
+             std::string* sentence) {
+  if (PtxOf(code, capability, ptx, sentence)) return true;
+  const std::string cache = TritonCache();
+  std::string path, problem;
+  if (PtxInTritonCache(cache, code, capability, ptx, &path, &problem)) {
+    *note = NameOf(code) + " is probed in the PTX that Triton made it from: " + path;
+    return true;
+  }
+  if (!problem.empty()) *sentence = problem;
+  return false;
+}
+
 char* RewriteImage(const void* image, size_t bytes, int capability, size_t* text_bytes) {
   State& state = *the_state;
   const std::span<const char> code(static_cast<const char*>(image), bytes);
-  std::string ptx, sentence;
-  const bool has_ptx = PtxOf(code, capability, &ptx, &sentence);
+  std::string ptx, note, sentence;
+  const bool has_ptx = FindPtx(code, capability, &ptx, &note, &sentence);
   const auto rewritten = has_ptx ? Rewrite(ptx, state.set, state.kernels, &sentence) : std::nullopt;
   base::MutexLock lock(state.mutex);
   if (!rewritten) {
@@ -73,14 +93,36 @@ char* RewriteImage(const void* image, size_t bytes, int capability, size_t* text
     return nullptr;
   }
   if (rewritten->sites == 0) return nullptr;
+  char* text = strdup(rewritten->text.c_str());
+  if (text == nullptr) return nullptr;
+  if (!note.empty() && state.notes.size() < kMaxSentences) state.notes.push_back(note);
   ++state.modules;
   state.sites += rewritten->sites;
+  state.sites_of[text] = rewritten->sites;
   for (const auto& [hash, name] : rewritten->kernels) state.totals.Name(hash, name);
   *text_bytes = rewritten->text.size() + 1;
-  return strdup(rewritten->text.c_str());
+  return text;
 }
 
-void Release(char* text) { std::free(text); }
+// It was loaded after all as the program has it.
+void Reject(const void* image, size_t bytes, const char* text, const char* why) {
+  State& state = *the_state;
+  base::MutexLock lock(state.mutex);
+  const auto found = state.sites_of.find(text);
+  if (found == state.sites_of.end()) return;
+  --state.modules;
+  state.sites -= found->second;
+  state.sites_of.erase(found);
+  NoteRefused(state, {static_cast<const char*>(image), bytes}, why);
+}
+
+void Release(char* text) {
+  {
+    base::MutexLock lock(the_state->mutex);
+    the_state->sites_of.erase(text);
+  }
+  std::free(text);
+}
 size_t Maps() { return the_state->set.maps.size(); }
 const char* Symbol(size_t map) { return the_state->symbols[map].c_str(); }
 size_t Bytes(size_t map) { return BytesOf(the_state->set.maps[map]); }
@@ -94,11 +136,21 @@ void Take(size_t map, const void* contents) {
   }
 }
 
+const char* Title(size_t map) { return the_state->set.maps[map].name.c_str(); }
+
+size_t Spans(size_t map, const void* contents, Span* found, size_t room, uint64_t* lost) {
+  State& state = *the_state;
+  base::MutexLock lock(state.mutex);
+  return SpansIn(state.set.maps[map], contents, state.totals, {found, room}, lost);
+}
+
 void Report() {
   State& state = *the_state;
   base::MutexLock lock(state.mutex);
   std::string text;
-  for (const std::string& sentence : state.refused) text += base::Printable(sentence) + "\n";
+  for (const auto* sentences : {&state.refused, &state.notes}) {
+    for (const std::string& sentence : *sentences) text += base::Printable(sentence) + "\n";
+  }
   text += "probes at " + std::to_string(state.sites) + " places of " +
           std::to_string(state.modules) + " modules\n";
   if (state.unread != 0) {
@@ -117,7 +169,8 @@ void Report() {
   if (file != stderr) std::fclose(file);
 }
 
-constexpr Api kApi{RewriteImage, Release, Refuse, Maps, Symbol, Bytes, Take, Report};
+constexpr Api kApi{RewriteImage, Release, Reject, Refuse, Maps,  Symbol,
+                   Bytes,        Take,    Spans,  Title,  Report};
 
 // False: it cannot be read, or is larger than any object.
 bool ReadObjectFile(const std::string& path, std::string* object) {

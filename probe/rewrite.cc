@@ -29,14 +29,17 @@ class Rewriter {
       : ptx_(ptx), set_(set), kernels_(kernels), sites_(ptx) {}
 
   Rewritten Run() {
-    if (ptx_.find("longwire_") != std::string_view::npos) {
-      throw PtxError(1, "it has names with longwire_, which are those of probes: rename them");
+    const size_t own = ptx_.find("longwire_");
+    if (own != std::string_view::npos) {
+      throw PtxError(LineAt(own),
+                     "it has names with longwire_, which are those of probes: rename them");
     }
     const softgpu::PtxModule module = softgpu::ParsePtx(ptx_);
     if (module.version < kOldestVersion) {
-      throw PtxError(1, "it is of version " + std::to_string(module.version / 10) + "." +
-                            std::to_string(module.version % 10) +
-                            "; probes need 6.2: compile it with CUDA 9.2 or newer");
+      throw PtxError(LineAt(ptx_.find(".version")),
+                     "it is of version " + std::to_string(module.version / 10) + "." +
+                         std::to_string(module.version % 10) +
+                         "; probes need 6.2: compile it with CUDA 9.2 or newer");
     }
     for (const Probe& probe : set_.probes) wanted_.push_back(probe.point);
     const size_t head = sites_.EndOfHead();
@@ -59,6 +62,11 @@ class Rewriter {
   }
 
  private:
+  uint32_t LineAt(size_t offset) const {
+    const std::string_view before = ptx_.substr(0, offset);
+    return static_cast<uint32_t>(1 + std::ranges::count(before, '\n'));
+  }
+
   std::string Variables() const {
     std::string text;
     const bool has_launches = std::ranges::any_of(set_.probes, [](const Probe& probe) {
@@ -83,7 +91,8 @@ class Rewriter {
     if (offset > done_) *body += ptx_.substr(done_, offset - done_);
     done_ = std::max(done_, offset);
     if (body->size() > kMaxRewrittenBytes) {
-      throw PtxError(1, "with its probes the module is larger than 64 MiB: name fewer kernels");
+      throw PtxError(LineAt(done_),
+                     "with its probes the module is larger than 64 MiB: name fewer kernels");
     }
   }
 

@@ -50,14 +50,16 @@ size_t Sites::TokenAt(size_t offset) const {
 }
 
 size_t Sites::EndOfHead() const {
+  uint32_t line = 1;
   for (size_t i = 0; i + 1 < tokens_.size(); ++i) {
     const Token& token = tokens_[i];
+    line = token.line;
     if (token.Is(".address_size") && tokens_[i + 1].value == 64) {
       return OffsetOf(tokens_[i + 1].text) + tokens_[i + 1].text.size();
     }
     if (token.Is('{') || token.Is(".entry") || token.Is(".func")) break;
   }
-  throw PtxError(1, "it does not say .address_size 64, and probes need addresses of 64 bits");
+  throw PtxError(line, "it does not say .address_size 64, and probes need addresses of 64 bits");
 }
 
 // Behind declarations at the body's begin.

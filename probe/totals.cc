@@ -65,7 +65,7 @@ std::string HistogramText(const std::vector<uint64_t>& buckets) {
 
 Totals::Totals(std::vector<policy::MapShape> maps) : maps_(std::move(maps)), totals_(maps_.size()) {
   for (size_t i = 0; i < maps_.size(); ++i) {
-    if (maps_[i].type == LW_RING) continue;
+    if (HasRecords(maps_[i])) continue;
     totals_[i].values.resize(maps_[i].type == LW_HISTOGRAM ? kBuckets : maps_[i].entries);
   }
 }
@@ -73,7 +73,7 @@ Totals::Totals(std::vector<policy::MapShape> maps) : maps_(std::move(maps)), tot
 void Totals::Add(size_t map, const void* contents) {
   const policy::MapShape& shape = maps_[map];
   Total& total = totals_[map];
-  if (shape.type != LW_RING) {
+  if (!HasRecords(shape)) {
     const size_t count = BytesOf(shape) / sizeof(uint64_t);
     for (size_t i = 0; i < count; ++i) {
       total.values[i % total.values.size()] += ValueAt(contents, i);
@@ -107,21 +107,27 @@ std::string Totals::ArrayText(const Total& total) const {
   return text;
 }
 
-std::string Totals::RingText(const Total& total) const {
+const std::string* Totals::KernelOf(uint64_t hash) const {
+  if (hash > UINT32_MAX) return nullptr;
+  const auto found = kernels_.find(static_cast<uint32_t>(hash));
+  return found == kernels_.end() ? nullptr : &found->second;
+}
+
+// `spans`: when they ended and how long they took, for that is what one looks for.
+std::string Totals::RingText(const Total& total, bool spans) const {
   if (total.put == 0) return Padded("nothing", 28) + "\n";
   std::string text;
   for (size_t i = 0; i < std::min(kShown, total.records.size()); ++i) {
-    const Record& record = total.records[i];
-    const auto kernel =
-        record[0] <= UINT32_MAX ? kernels_.find(static_cast<uint32_t>(record[0])) : kernels_.end();
-    text += "  " + (kernel == kernels_.end() ? std::to_string(record[0])
-                                             : base::Printable(kernel->second));
+    Record record = total.records[i];
+    if (spans) record = {record[0], record[1], record[3], record[3] - record[2]};
+    const std::string* kernel = KernelOf(record[0]);
+    text += "  " + (kernel == nullptr ? std::to_string(record[0]) : base::Printable(*kernel));
     for (size_t j = 1; j < record.size(); ++j) text += "  " + std::to_string(record[j]);
     text += "\n";
   }
   text += "  " + std::to_string(total.put) + " records, " +
           std::to_string(std::min(kShown, total.records.size())) + " shown, " +
-          std::to_string(total.put - total.records.size()) + " lost because the ring was full\n";
+          std::to_string(total.put - total.records.size()) + " lost because the map was full\n";
   return text;
 }
 
@@ -131,8 +137,8 @@ std::string Totals::Text() const {
     std::string title = maps_[i].name;
     std::ranges::replace(title, '_', ' ');
     text += title + "\n";
-    if (maps_[i].type == LW_RING) {
-      text += RingText(totals_[i]);
+    if (HasRecords(maps_[i])) {
+      text += RingText(totals_[i], maps_[i].type == LW_SPANS);
     } else {
       text +=
           maps_[i].type == LW_HISTOGRAM ? HistogramText(totals_[i].values) : ArrayText(totals_[i]);

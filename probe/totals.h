@@ -18,6 +18,8 @@ class Totals {
   // Of the map's variable, as long as BytesOf says.
   void Add(size_t map, const void* contents);
   void Name(uint32_t kernel, const std::string& name) { kernels_[kernel] = name; }
+  // The kernel of that hash; null: it is not known.
+  const std::string* KernelOf(uint64_t hash) const;
   // Lines for a terminal.
   std::string Text() const;
 
@@ -29,7 +31,7 @@ class Totals {
     uint64_t put = 0;              // to a ring in all
   };
   std::string ArrayText(const Total& total) const;
-  std::string RingText(const Total& total) const;
+  std::string RingText(const Total& total, bool spans) const;
 
   std::vector<policy::MapShape> maps_;
   std::vector<Total> totals_;

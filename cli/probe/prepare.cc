@@ -13,10 +13,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Whether the program writes a trace, which has room for what probes saw begin and end.
+bool IsTraced() {
+  const char* file = std::getenv("LONGWIRE_TRACE_FILE");
+  return file != nullptr && *file != '\0';
+}
+
 // The tool of that name, or else the file; empty: there is none.
 std::string FindTool(const std::string& tool, bool* is_own) {
-  const std::string file = LibraryFolder() + "/probes/" + tool + ".o";
+  const std::string place = LibraryFolder() + "/probes/" + tool;
   std::error_code error;
+  const bool traced = IsTraced() && fs::exists(place + "_traced.o", error);
+  const std::string file = place + (traced ? "_traced.o" : ".o");
   *is_own = tool.find('/') == std::string::npos && fs::exists(file, error);
   if (*is_own) return file;
   if (!fs::exists(tool, error)) return "";

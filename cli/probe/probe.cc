@@ -6,6 +6,7 @@
 #include <string>
 
 #include "cli/probe/prepare.h"
+#include "cli/program_environment.h"
 #include "cli/run.h"
 #include "probe/rewrite.h"
 
@@ -16,7 +17,7 @@ constexpr const char* kFooter =
     R"(TOOL is an object of your own (docs/probes.md: in C, compiled by clang -target bpf), or
 one of
   threadhist       how many cycles warps run: a histogram
-  kernelretsnoop   when each warp leaves its kernel: records
+  kernelretsnoop   when each warp enters and leaves its kernel: records
   launchlate       how long after the first one of its launch each block begins: a histogram
   smload           warps and cycles of each multiprocessor
   memhist          how memory is accessed: bytes at once, loads, stores and atomics
@@ -28,7 +29,7 @@ error when the program ends, one for each of its processes.
 The exit status is as that of longwire run.)";
 
 struct Probed {
-  std::string tool, kernels, output, ptx;
+  std::string tool, kernels, output, ptx, trace;
 };
 
 // The text with probes on standard output.
@@ -48,6 +49,12 @@ std::string Print(const Probed& probed) {
 
 int Run(const Probed& probed, const Arguments& words) {
   const bool prints = !probed.ptx.empty();
+  const std::string wrong =
+      prints || probed.trace.empty() || words.empty() ? std::string() : TraceInto(probed.trace);
+  if (!wrong.empty()) {
+    std::fprintf(stderr, "longwire probe: --trace-file %s\n", wrong.c_str());
+    return kUsageStatus;
+  }
   const std::string sentence =
       prints ? Print(probed) : PrepareProbes(probed.tool, probed.kernels, probed.output);
   if (sentence.empty()) return prints ? 0 : RunProgram("probe", words, "");
@@ -68,6 +75,11 @@ void AddProbe(CommandLine& line) {
                   "only kernels whose name in the module fits, with * and ?, such as *matmul*")
       ->type_name("PATTERN");
   command.add_option("-o,--output", probed->output, "add the report to the file")
+      ->type_name("FILE");
+  command
+      .add_option("--trace-file", probed->trace,
+                  "trace the program into the file, as longwire trace -o does, with the spans of "
+                  "warps or blocks that threadhist, kernelretsnoop, launchlate or an own probe has")
       ->type_name("FILE");
   command
       .add_option("--print", probed->ptx,

@@ -12,6 +12,7 @@
 #include "base/try.h"
 #include "client-shim/code/image.h"
 #include "client-shim/code/image_upload.h"
+#include "client-shim/code/probe_clock.h"
 #include "client-shim/code/probed_modules.h"
 #include "client-shim/code/probes.h"
 #include "client-shim/code/references.h"
@@ -297,6 +298,13 @@ CUresult LoadAtOthers(Module* module, const Image& image, const GivenOptions& op
   return CUDA_SUCCESS;
 }
 
+CUresult LoadInto(Module* module, const Where& where, const Image& image,
+                  const GivenOptions& given) {
+  Fitting fitting;
+  LONGWIRE_TRY(SendWhatFits(where, module, image, given, &fitting));
+  return module->is_library ? LoadAtOthers(module, image, given, fitting) : CUDA_SUCCESS;
+}
+
 CUresult Load(const Where& where, const void* image, const JitOptions& options, bool as_library,
               Context* context, Module** loaded) {
   if (image == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -305,25 +313,27 @@ CUresult Load(const Where& where, const void* image, const JitOptions& options, 
   if (given.result != CUDA_SUCCESS) return given.result;
   const Image program = MeasureImage(image);
   if (program.empty()) return CUDA_ERROR_INVALID_IMAGE;
-  const ProbedImage probed(program, context);
-  const Image& measured = probed.image();
+  ProbedImage probed(program, context);
   Module* module = Modules().New();
   if (module == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   module->is_library = as_library;
   module->session = where.session;
   module->context = context;
   module->context_number = where.context;
-  Fitting fitting;
-  CUresult result = SendWhatFits(where, module, measured, given, &fitting);
-  if (result == CUDA_SUCCESS && as_library) {
-    result = LoadAtOthers(module, measured, given, fitting);
+  CUresult result = LoadInto(module, where, probed.image(), given);
+  if (result != CUDA_SUCCESS && probed.has_probes() && where.session->ended() == CUDA_SUCCESS) {
+    probed.Reject(result);
+    result = LoadInto(module, where, probed.image(), given);
   }
   if (result != CUDA_SUCCESS) {
     Modules().Recycle(module);
     return result;
   }
   module->handle = reinterpret_cast<CUmodule>(Modules().Publish(module));
-  if (probed.has_probes()) NoteProbed(module);
+  if (probed.has_probes()) {
+    NoteProbed(module);
+    CompareProbeClock(context);
+  }
   *loaded = module;
   return CUDA_SUCCESS;
 }

@@ -10,11 +10,13 @@
 #include "client-shim/connect/options.h"
 #include "client-shim/context/context.h"
 #include "client-shim/context/properties.h"
+#include "client-shim/entry/entry.h"
 
 namespace longwire::shim {
 namespace {
 
 const probe::Api* the_api = nullptr;  // set once, before the first module is loaded
+thread_local bool without_probes = false;
 
 // Of the context's device, or the oldest of all: a library is for each.
 int CapabilityFor(const Context* context) {
@@ -56,8 +58,12 @@ void StartProbes() {
   if (the_api == nullptr) Say("there are no probes: %s", sentence);
 }
 
-ProbedImage::ProbedImage(const Image& image, const Context* context) : image_(image) {
-  if (the_api == nullptr) return;
+WithoutProbes::WithoutProbes() { without_probes = true; }
+WithoutProbes::~WithoutProbes() { without_probes = false; }
+
+ProbedImage::ProbedImage(const Image& image, const Context* context)
+    : program_(image), image_(image) {
+  if (the_api == nullptr || without_probes) return;
   size_t bytes = 0;
   if (!image.bytes.empty()) {
     text_ =
@@ -71,6 +77,17 @@ ProbedImage::ProbedImage(const Image& image, const Context* context) : image_(im
   }
   if (text_ == nullptr) return;
   image_ = Image{ImageKind::kText, {reinterpret_cast<const std::byte*>(text_), bytes}, {}};
+}
+
+void ProbedImage::Reject(CUresult result) {
+  const char* name = ErrorName(result);
+  const std::string why = std::string("the driver refuses it with probes (") +
+                          (name == nullptr ? std::to_string(result) : name) +
+                          "), so it is loaded without";
+  the_api->reject(program_.bytes.data(), program_.bytes.size(), text_, why.c_str());
+  the_api->release(text_);
+  text_ = nullptr;
+  image_ = program_;
 }
 
 ProbedImage::~ProbedImage() {

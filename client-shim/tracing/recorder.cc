@@ -44,6 +44,11 @@ void Recorder::Range(RangeNote note) {
   Add(notes_.ranges, std::move(note), &notes_.lost);
 }
 
+void Recorder::Probe(const ProbeNote& note) {
+  base::MutexLock lock(mutex_);
+  Add(notes_.probes, note, &notes_.lost);
+}
+
 void Recorder::Memory(int device, int64_t bytes) {
   const uint64_t now = TraceNow();
   base::MutexLock lock(mutex_);
@@ -58,6 +63,7 @@ void Recorder::Take(Notes* notes) {
   notes->sent.clear();
   notes->memory.clear();
   notes->ranges.clear();
+  notes->probes.clear();
   notes->lost = 0;
   base::MutexLock lock(mutex_);
   std::swap(*notes, notes_);

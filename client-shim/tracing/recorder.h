@@ -63,11 +63,23 @@ struct RangeNote {
   std::string name;
 };
 
+// What a probe in a kernel saw begin and end; or, without a kernel, how many it saw besides.
+struct ProbeNote {
+  int device = 0;
+  const char* map = nullptr;     // which of the probe's; lives as long as the program, as does
+  const char* kernel = nullptr;  // its name in the module; null: `number` spans are lost
+  uint64_t number = 0;           // of the warp, or the block
+  uint64_t began = 0;
+  uint64_t ended = 0;
+  uint64_t error = 0;  // of both
+};
+
 struct Notes {
   std::vector<CallNote> calls;
   std::vector<SentNote> sent;
   std::vector<MemoryNote> memory;
   std::vector<RangeNote> ranges;
+  std::vector<ProbeNote> probes;
   uint64_t lost = 0;  // since they were taken last
 };
 
@@ -78,6 +90,7 @@ class Recorder {
   void Call(const CallNote& note) LONGWIRE_EXCLUDES(mutex_);
   void Sent(const SentNote& note) LONGWIRE_EXCLUDES(mutex_);
   void Range(RangeNote note) LONGWIRE_EXCLUDES(mutex_);
+  void Probe(const ProbeNote& note) LONGWIRE_EXCLUDES(mutex_);
   // Counted also before and after notes are taken, if the process will trace.
   void Memory(int device, int64_t bytes) LONGWIRE_EXCLUDES(mutex_);
   // Moves the notes out; `notes` gives its memory in exchange.

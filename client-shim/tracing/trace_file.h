@@ -11,14 +11,18 @@
 
 namespace longwire::shim {
 
-// The tracks' processes in the file. Workers of further servers are kFurtherWorkers + server.
+// The tracks' processes in the file. Workers of further servers are kFurtherWorkers + server;
+// what probes saw on a device, kProbes + kMapsOfProbes * device + which of their maps.
 enum class TracePart : uint32_t {
   kProgram = 1,
   kWay = 2,
   kWorker = 3,
   kDevices = 10,
-  kFurtherWorkers = 100
+  kFurtherWorkers = 100,
+  kProbes = 1000
 };
+
+inline constexpr uint32_t kMapsOfProbes = 64;
 
 class TraceFile {
  public:

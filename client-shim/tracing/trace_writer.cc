@@ -19,13 +19,6 @@ constexpr auto kWay = static_cast<uint32_t>(TracePart::kWay);
 constexpr auto kWorker = static_cast<uint32_t>(TracePart::kWorker);
 constexpr auto kDevices = static_cast<uint32_t>(TracePart::kDevices);
 
-std::string Demangled(std::string_view name) {
-  int status = 0;
-  std::unique_ptr<char, decltype(&std::free)> text(
-      abi::__cxa_demangle(std::string(name).c_str(), nullptr, nullptr, &status), &std::free);
-  return status == 0 && text != nullptr ? std::string(text.get()) : std::string(name);
-}
-
 std::string Member(const char* name, uint64_t value) {
   return std::string("\"") + name + "\":" + std::to_string(value);
 }
@@ -53,6 +46,13 @@ std::string HostOf(const wire::OpenReply& opened, std::string_view role) {
 }
 
 }  // namespace
+
+std::string Demangled(std::string_view name) {
+  int status = 0;
+  std::unique_ptr<char, decltype(&std::free)> text(
+      abi::__cxa_demangle(std::string(name).c_str(), nullptr, nullptr, &status), &std::free);
+  return status == 0 && text != nullptr ? std::string(text.get()) : std::string(name);
+}
 
 void TraceWriter::Begin(uint64_t start) {
   file_.Begin(start);
@@ -100,6 +100,7 @@ void TraceWriter::Write(const Notes& notes) {
     NameTrack(kProgram, range.thread, "thread " + std::to_string(range.thread));
     file_.Span(kProgram, range.thread, range.name, range.began, range.ended, R"("nvtx":true)");
   }
+  WriteProbes(notes.probes);
   for (const MemoryNote& memory : notes.memory) {
     file_.Counter(kDevices + static_cast<uint32_t>(memory.device), "memory of the program",
                   memory.at, Member("bytes", memory.bytes));

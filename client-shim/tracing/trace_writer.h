@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,6 +24,9 @@ struct TracedSession {
   ServerClock clock;
 };
 
+// As the source has it, or the name itself if it is none of C++.
+std::string Demangled(std::string_view name);
+
 class TraceWriter {
  public:
   explicit TraceWriter(TraceFile& file) : file_(file) {}
@@ -40,6 +44,10 @@ class TraceWriter {
   // Notes of calls whose measurements have not come, at most; the oldest go.
   static constexpr size_t kSentLimit = size_t{1} << 18;
 
+  // What probes saw (trace_probes.cc).
+  void WriteProbes(std::vector<ProbeNote> notes);
+  uint32_t ProbePart(const ProbeNote& note);
+  void WriteProbe(const ProbeNote& note);
   void NameTrack(uint32_t part, uint64_t track, const std::string& name);
   void WriteSpan(const calls::CallSpan& span, const TracedSession& session);
   uint64_t WriteDeviceSpan(const calls::CallSpan& span, const TracedSession& session, uint64_t sent,
@@ -50,6 +58,8 @@ class TraceWriter {
   std::map<uint64_t, SentNote> sent_;                         // by position
   std::map<std::pair<int, uint64_t>, std::string> names_;     // of servers' functions
   std::map<std::pair<uint32_t, uint64_t>, uint64_t> tracks_;  // when the last span ended
+  std::vector<std::string> probe_maps_;                       // that were seen, in that order
+  std::set<uint32_t> probe_parts_;                            // that have a name
 };
 
 }  // namespace longwire::shim

@@ -103,15 +103,31 @@ TEST(RewriteTest, OneLaneOfEachWarpRunsAProbe) {
 }
 
 TEST(RewriteTest, ARingKeepsTheFirstAndCountsAll) {
+  const Device device =
+      Probed(std::string(kHead) + ".visible .entry k(){\nret;\n}\n", Object("ring"));
+  EXPECT_RUNS(device.Run("k", {10}, {64}));
+  const std::vector<uint64_t> ring = Values(device, "exits");
+  EXPECT_EQ(ring[0], 20u);
+  ASSERT_EQ(ring.size(), 9u * 4);
+  for (size_t i = 1; i <= 8; ++i) {
+    EXPECT_EQ(ring[i * 4], HashOf("k"));
+    EXPECT_LT(ring[i * 4 + 1], 20u);
+    EXPECT_EQ(ring[i * 4 + 2], 5u);
+    EXPECT_EQ(ring[i * 4 + 3], 6u);
+  }
+}
+
+TEST(RewriteTest, SpansAreOfTheKernelAndTheFirstAreKept) {
   ProbeSet set = Tool("kernelretsnoop");
   const Device device = Probed(std::string(kHead) + ".visible .entry k(){\nret;\n}\n", set);
   EXPECT_RUNS(device.Run("k", {3000}, {1024}));
-  const std::vector<uint64_t> ring = Values(device, "exits");
-  EXPECT_EQ(ring[0], 96000u);
+  const std::vector<uint64_t> spans = Values(device, "warps");
+  EXPECT_EQ(spans[0], 96000u);
   for (size_t i = 1; i <= 65536; ++i) {
-    ASSERT_EQ(ring[i * 4], HashOf("k")) << i;
-    ASSERT_LT(ring[i * 4 + 1], 96000u);
-    ASSERT_NE(ring[i * 4 + 2], 0u);
+    ASSERT_EQ(spans[i * 4], HashOf("k")) << i;
+    ASSERT_LT(spans[i * 4 + 1], 96000u);
+    ASSERT_NE(spans[i * 4 + 2], 0u);
+    ASSERT_GE(spans[i * 4 + 3], spans[i * 4 + 2]);
   }
 }
 
@@ -148,7 +164,7 @@ TEST(RewriteTest, ARefusalNamesTheLine) {
   const std::string head = kHead;
   const Refusal refusals[] = {
       {".version 6.0\n.target sm_60\n.address_size 64\n", "PTX line 1: it is of version 6.0"},
-      {".version 7.0\n.target sm_75\n.entry k(){\nret;\n}\n", "PTX line 1: it does not say"},
+      {".version 7.0\n.target sm_75\n.entry k(){\nret;\n}\n", "PTX line 3: it does not say"},
       {head + ".entry longwire_k(){\nret;\n}\n", "names with longwire_"},
       {head + ".entry k(){\nret;\n", "PTX line 6"},
       {head + ".entry k(){\n.reg .q32 %r;\nret;\n}\n", "PTX line 5: unknown register type"},

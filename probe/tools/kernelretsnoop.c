@@ -1,10 +1,9 @@
-/* When warps leave kernels: which kernel, which warp, the device's clock, nanoseconds it ran. */
+/* Warps from their entry into the kernel until they leave: which kernel, which warp, when. */
 #include <longwire/probe.h>
 
-LW_MAP(exits, LW_RING, 65536);
+LW_MAP(warps, LW_SPANS, 65536);
 
 LW_PROBE(kernel_exit) int leaves(struct lw_point* point) {
-  uint64_t now = lw_clock();
-  lw_ring_put(&exits, point->kernel, point->warp, now, now - point->began);
+  lw_span_put(&warps, point->warp, point->began, lw_clock());
   return 0;
 }

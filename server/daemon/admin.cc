@@ -109,7 +109,21 @@ transport::AdminReply Admin::Execute(const std::string& who,
   transport::AdminReply reply;
   reply.set_done(outcome.done);
   for (const std::string& said : outcome.sentences) reply.add_sentences(said);
+  if (outcome.done) AddPolicies(&reply);
   return reply;
+}
+
+// Policies that do not decide although the configuration is in force.
+void Admin::AddPolicies(transport::AdminReply* reply) {
+  for (const auto& [name, program] : table_.policies().Programs()) {
+    const std::string policy = "the policy '" + name + "' ";
+    std::string sentence;
+    if (!AwaitTakers(*program, table_.TakersOfPolicies(), kTakersPatience, &sentence)) {
+      reply->add_sentences(policy + "is unloaded: " + sentence + ". What is built in decides");
+    } else if (!sentence.empty()) {
+      reply->add_sentences(policy + "decides now, but " + sentence);
+    }
+  }
 }
 
 transport::AdminReply Admin::Kill(const std::string& who, uint64_t id) {
@@ -159,6 +173,29 @@ transport::AdminReply Admin::Forget(const std::string& who, const std::string& h
   return pool_->Forget(host, &sentence) ? Done(who, sentence) : Refuse(sentence);
 }
 
+// Done only when everybody who shall ask it has it, and nobody has ended it.
+transport::AdminReply Admin::LoadPolicy(const std::string& who, const std::string& name,
+                                        std::span<const std::byte> object) {
+  std::string sentence;
+  std::shared_ptr<policy::Program> program;
+  if (!table_.policies().Load(name, object, &sentence, &program)) return Refuse(sentence);
+  const std::string policy = "the policy '" + name + "' ";
+  if (!AwaitTakers(*program, table_.TakersOfPolicies(), kTakersPatience, &sentence)) {
+    return Refuse(policy + "was unloaded as soon as it was loaded: " + sentence +
+                  ". What is built in decides");
+  }
+  return Done(who, policy + "decides now" + (sentence.empty() ? "" : ", but " + sentence));
+}
+
+transport::AdminReply Admin::UnloadPolicy(const std::string& who, const std::string& name) {
+  std::string sentence;
+  std::shared_ptr<policy::Program> program;
+  if (!table_.policies().Unload(name, &sentence, &program)) return Refuse(sentence);
+  AwaitLeavers(*program, table_.TakersOfPolicies(), kTakersPatience, &sentence);
+  return Done(who, "the policy '" + name + "' is unloaded; what is built in decides" +
+                       (sentence.empty() ? "" : ", but " + sentence));
+}
+
 transport::AdminReply Admin::ChangePolicy(const std::string& who,
                                           const transport::PolicyRequest& request) {
   Policies& policies = table_.policies();
@@ -167,12 +204,10 @@ transport::AdminReply Admin::ChangePolicy(const std::string& who,
   switch (request.request_case()) {
     case transport::PolicyRequest::kLoad: {
       const auto object = std::as_bytes(std::span(request.load()));
-      if (!policies.Load(name, object, &sentence)) return Refuse(sentence);
-      return Done(who, "the policy '" + name + "' decides now");
+      return LoadPolicy(who, name, object);
     }
     case transport::PolicyRequest::kUnload:
-      if (!policies.Unload(name, &sentence)) return Refuse(sentence);
-      return Done(who, "the policy '" + name + "' is unloaded; what is built in decides");
+      return UnloadPolicy(who, name);
     case transport::PolicyRequest::kSet: {
       const transport::PolicyValueRequest& set = request.set();
       if (!policies.SetValue(name, set.map(), set.key(), set.value(), &sentence)) {

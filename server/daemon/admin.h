@@ -1,7 +1,9 @@
 // The Admin call: what it does, and who may use it.
 #pragma once
 
+#include <cstddef>
 #include <functional>
+#include <span>
 #include <string>
 
 #include "base/lock_ranks.h"
@@ -44,6 +46,10 @@ class Admin {
   transport::AdminReply Forget(const std::string& who, const std::string& host);
   transport::AdminReply ChangePolicy(const std::string& who,
                                      const transport::PolicyRequest& request);
+  transport::AdminReply LoadPolicy(const std::string& who, const std::string& name,
+                                   std::span<const std::byte> object);
+  void AddPolicies(transport::AdminReply* reply);
+  transport::AdminReply UnloadPolicy(const std::string& who, const std::string& name);
   transport::AdminReply Withdraw(const std::string& who, const transport::WithdrawRequest& asked);
   transport::AdminReply Drain(const std::string& who, bool off);
   transport::AdminReply DrainDevice(const std::string& who, int32_t device);

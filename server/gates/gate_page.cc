@@ -30,6 +30,7 @@ struct GatePage::Header {
   std::atomic<uint64_t> awake_spent{0};
   std::atomic<uint32_t> has_rules{0};
   std::atomic<uint32_t> has_statistics{0};
+  std::atomic<uint64_t> launch_policy{0};
 };
 
 namespace {
@@ -103,6 +104,8 @@ std::atomic<uint64_t>& GatePage::segment_bytes() { return header_->segment_bytes
 std::atomic<uint32_t>& GatePage::has_rules() { return header_->has_rules; }
 
 std::atomic<uint32_t>& GatePage::has_statistics() { return header_->has_statistics; }
+
+std::atomic<uint64_t>& GatePage::launch_policy() { return header_->launch_policy; }
 
 std::atomic<uint64_t>& GatePage::awake() { return header_->awake; }
 

@@ -71,6 +71,9 @@ class GatePage {
   std::atomic<uint32_t>& has_rules();
   // 1: behind it, a packet with the session's statistics (server/statistics/page.h), likewise.
   std::atomic<uint32_t>& has_statistics();
+  // The number of the policy that the worker asks about launches (server/rules/launches.h), as the
+  // worker says; 0: none, or the worker is of an earlier release.
+  std::atomic<uint64_t>& launch_policy();
   // How long the worker's threads stay awake after the session's last message, in nanoseconds; the
   // daemon writes it at any time. 0: they sleep.
   std::atomic<uint64_t>& awake();

@@ -66,7 +66,12 @@ bool Keeper::HandlePolicyPacket(wire::Message& message) {
   }
   program->set_on_end(
       [device, name = use.name](const std::string& why) { SayEnd(device, name, why); });
-  policy_->Use(std::move(program));
+  policy_->Use(program);
+  // Only now: longwired says that the policy decides here.
+  if (!program->Take(device, use.taker)) {
+    program->End("the keeper of device " + std::to_string(device) +
+                 " cannot say that it runs it: policies for memory are for devices 0 to 63");
+  }
   return true;
 }
 

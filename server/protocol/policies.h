@@ -24,7 +24,9 @@ struct UsePolicy {
   uint64_t number = 0;  // of this loading of it; 0: there is no policy
   std::string name;
   uint64_t bytes = 0;  // of the object
-  auto Fields() { return std::tie(number, name, bytes); }
+  // What the keeper writes into the store once it can run it; the warden sets it.
+  uint64_t taker = 0;
+  auto Fields() { return std::tie(number, name, bytes, taker); }
 };
 enum : size_t { kPolicyObject, kPolicyStore, kPolicyDescriptors };  // their order
 

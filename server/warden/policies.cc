@@ -23,7 +23,9 @@ void Warden::SendPolicy(Keeper& keeper) const {
   if (!keeper.control.valid()) return;
   std::vector<int> files;
   for (const wire::Descriptor& file : policy_files_) files.push_back(file.get());
-  if (wire::SendMessage(keeper.control.get(), message::Pack(policy_), files)) return;
+  keeper::UsePolicy policy = policy_;
+  policy.taker = static_cast<uint64_t>(keeper.process.pid);
+  if (wire::SendMessage(keeper.control.get(), message::Pack(policy), files)) return;
   std::fprintf(stderr,
                "longwire-warden: a keeper did not take the policy '%s'; what is built in "
                "decides there\n",

@@ -122,6 +122,8 @@ TESTED = {
     ("docs/extending.md", r"longwire advise "): ("e2e/advise_test.py",
                                                  'longwire.cli("advise", "advised*"'),
     ("docs/probes.md", r"longwire probe:? "): ("e2e/probes_test.py", '"lanes.o"'),
+    ("docs/extending.md", r"longwire probe launchlate --trace-file "): ("e2e/probes_test.py",
+                                                                   '"--trace-file", file'),
     ("docs/pool.md", r"longwire admin (drain|cordon|uncordon) gpu2"): (
         "e2e/pool_drain_test.py", 'self.done("a", "drain", "b", "--deadline", "16s")'),
     ("docs/pool.md", r"longwire top --pool"): ("e2e/pool_top_test.py", '"top", "--pool", "--once"'),

@@ -2,8 +2,10 @@
 launches, about which workers ask."""
 import json
 import os
+import resource
 import signal
 import subprocess
+import time
 import unittest
 
 import server
@@ -27,11 +29,14 @@ class Hooks(unittest.TestCase):
     def device(self):
         return self.longwire.status_as("operator")["devices"][0]
 
-    def policy(self, *words):
+    def try_policy(self, *words):
         verb, *rest = map(str, words)
-        result = server.run([self.longwire.dist / "bin" / "longwire", "policy", verb, *rest,
-                             "--server", self.longwire.address],
-                            self.longwire.environment_of("operator"))
+        return server.run([self.longwire.dist / "bin" / "longwire", "policy", verb, *rest,
+                           "--server", self.longwire.address],
+                          self.longwire.environment_of("operator"))
+
+    def policy(self, *words):
+        result = self.try_policy(*words)
         self.assertEqual(0, result.code, f"{result}\n{self.longwire.log_tail()}")
         return result.out
 
@@ -106,6 +111,39 @@ class MemoryHooks(Hooks):
         self.assertEqual(0, self.swapped(research))
         self.assertGreater(self.swapped(first), 0)
 
+    def refuse(self, why):
+        """A keeper that cannot run the policy: the command says so, and nothing else."""
+        result = self.try_policy("load", OBJECTS / "priority_swap.o")
+        self.assertEqual((1, ""), (result.code, result.out))
+        self.assertIn("the policy 'priority_swap' was unloaded as soon as it was loaded: "
+                      "the keeper of device 0 " + why, result.err)
+        self.assertIn("the keeper of device 0 " + why, self.figures("priority_swap")["ended"])
+        return result
+
+    def test_a_keeper_that_cannot_load_the_engine_is_named_by_the_command(self):
+        keeper = self.device()["keeper_pid"]
+        # Not room for the engine's libraries.
+        size = os.sysconf("SC_PAGE_SIZE") * int(
+            open(f"/proc/{keeper}/statm", encoding="ascii").read().split()[0])
+        before = resource.prlimit(keeper, resource.RLIMIT_AS, (size + MIB, resource.RLIM_INFINITY))
+        self.refuse("cannot run it: the engine of policies cannot be loaded")
+        resource.prlimit(keeper, resource.RLIMIT_AS, before)
+        self.assertIn("'priority_swap' decides now",
+                      self.policy("load", OBJECTS / "priority_swap.o"))
+
+    def test_a_keeper_that_stands_still_is_named_by_the_command(self):
+        keeper = self.device()["keeper_pid"]
+        os.kill(keeper, signal.SIGSTOP)
+        self.addCleanup(os.kill, keeper, signal.SIGCONT)
+        result = self.refuse("has not taken it within 5 s")
+        self.assertGreater(result.seconds, 4)
+        os.kill(keeper, signal.SIGCONT)
+        # It finds a policy that has ended, and the next one counts.
+        self.prefer_research()
+        research, first, _ = self.enter_all()
+        self.assertEqual(0, self.swapped(research))
+        self.assertGreater(self.swapped(first), 0)
+
     def test_a_policy_hears_of_memory_and_of_work(self):
         self.policy("load", OBJECTS / "memory_counts.o")
         research, _, _ = self.enter_all()
@@ -155,10 +193,32 @@ class LaunchHooks(Hooks):
         self.addCleanup(process.kill)
         while process.stdout.readline() not in ("READY\n", ""):
             pass
-        self.policy("load", OBJECTS / "urgent_kernels.o")
+        self.assertIn("'urgent_kernels' decides now\n",
+                      self.policy("load", OBJECTS / "urgent_kernels.o"))
         out, _ = process.communicate("\n", timeout=60)
         self.assertIn("add cudaSuccess 5050\nshape cudaSuccess 4 64\n", out)
         self.assertEqual([1, 1], list(self.values("urgent_kernels", "asked").values()))
+
+    def test_a_worker_that_stands_still_is_named_by_the_command(self):
+        process = subprocess.Popen(
+            self.longwire.command(self.longwire.program("under_rules.static"), "add", "ready",
+                                  "add"),
+            env=self.longwire.environment_of("batch"), stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, text=True)
+        self.addCleanup(process.kill)
+        while process.stdout.readline() not in ("READY\n", ""):
+            pass
+        [session] = self.longwire.status_as("operator")["sessions"]
+        os.kill(session["worker_pid"], signal.SIGSTOP)
+        began = time.monotonic()
+        said = self.policy("load", OBJECTS / "urgent_kernels.o")
+        self.assertIn(f"decides now, but not yet about launches of the sessions {session['id']}:",
+                      said)
+        self.assertGreater(time.monotonic() - began, 4)
+        os.kill(session["worker_pid"], signal.SIGCONT)
+        out, _ = process.communicate("\n", timeout=60)
+        self.assertIn("add cudaSuccess 5050\n", out)
+        self.assertEqual([1], list(self.values("urgent_kernels", "asked").values()))
 
     def test_nonsense_unloads_it_and_launches_go_as_the_program_says(self):
         self.policy("load", OBJECTS / "launch_nonsense.o")

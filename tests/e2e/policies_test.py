@@ -130,7 +130,10 @@ class PoliciesTest(unittest.TestCase):
 
     def test_nonsense_unloads_a_policy(self):
         self.hold("alpha")
-        self.must("load", OBJECTS / "nonsense.o")
+        result = self.policy("load", OBJECTS / "nonsense.o")
+        self.assertEqual((1, ""), (result.code, result.out))
+        self.assertIn("the policy 'nonsense' was unloaded as soon as it was loaded: its function "
+                      "share answered nonsense: turns is neither 0 nor 1", result.err)
         self.assertIn("share answered nonsense: turns is neither 0 nor 1",
                       self.list()["nonsense"]["ended"])
         self.assertIn("What is built in decides again", self.longwire.log_tail(200))

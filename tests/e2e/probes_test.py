@@ -10,6 +10,7 @@ import unittest
 
 import programs
 import server
+import trace_events
 
 APPS = pathlib.Path(__file__).resolve().parents[1] / "apps"
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "extending.md"
@@ -47,12 +48,12 @@ class ProbesTest(unittest.TestCase):
     def setUpClass(cls):
         cls.longwire = cls.enterClassContext(server.Server())
 
-    def probe(self, tool, name, *options):
+    def probe(self, tool, name, *options, **variables):
         with tempfile.NamedTemporaryFile("r") as report:
             command = [self.longwire.dist / "bin" / "longwire", "probe", tool, "-o", report.name,
                        *options, "--server", self.longwire.address, "--",
                        self.longwire.build / "tests" / "apps" / name]
-            result = server.run(command, self.longwire.environment())
+            result = server.run(command, self.longwire.environment(**variables))
             return result, report.read()
 
     def check(self, tool, name, *options):
@@ -85,6 +86,52 @@ class ProbesTest(unittest.TestCase):
         # A warp that has an element loads two and stores one.
         warps = sum((count + 31) // 32 for count in VECTORS)
         self.assertEqual({"1": warps * 2, "2": warps}, counts(report, "loads stores atomics"))
+
+    def traced(self, tool, title, *options):
+        """The spans of a tool in the trace of vector_add, by kernel of the trace."""
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "trace.json"
+            report = self.check(tool, "vector_add.static", "--trace-file", file, *options)
+            events = trace_events.read(file)
+        self.assertEqual([], trace_events.faults(events)[:3])
+        [part] = [event["pid"] for event in events if event["name"] == "process_name"
+                  and event["args"]["name"] == f"probes on device 0: {title}"]
+        kernels = sorted((event for event in trace_events.spans(events, trace_events.DEVICE)
+                          if event["name"].startswith("Add(")), key=trace_events.bounds)
+        self.assertEqual(len(VECTORS), len(kernels))
+        return kernels, trace_events.spans(events, part), report
+
+    def assert_within(self, kernels, spans):
+        """Each span lies in a launch of its kernel, as exactly as the clocks are known; how many
+        lie in each."""
+        found = [0] * len(kernels)
+        for span in spans:
+            begin, end = trace_events.bounds(span)
+            self.assertEqual(kernels[0]["name"], span["name"])
+            for number, kernel in enumerate(kernels):
+                first, last = trace_events.bounds(kernel)
+                error = kernel["args"]["clock_error_ns"] + span["args"]["clock_error_ns"]
+                if first - error <= begin and end <= last + error:
+                    found[number] += 1
+                    break
+            else:
+                self.fail(f"{span} is in none of {[*map(trace_events.bounds, kernels)]}")
+        return found
+
+    def test_spans_of_probes_are_in_the_trace(self):
+        blocks = [(count + 127) // 128 for count in VECTORS]
+        for tool, title, each in (("launchlate", "blocks", 1), ("kernelretsnoop", "warps", 4),
+                                  ("threadhist", "warps", 4)):
+            with self.subTest(tool):
+                kernels, spans, report = self.traced(tool, title)
+                self.assertEqual(sum(blocks) * each, len(spans), report)
+                self.assertEqual(set(range(max(blocks) * each)),
+                                 {span["args"]["number"] for span in spans})
+                # Launches are far enough from each other, but for what the clocks do not know.
+                found = self.assert_within(kernels, spans)
+                self.assertEqual(sum(blocks) * each, sum(found))
+                self.assertGreater(found[-1], sum(blocks) * each // 2)
+        self.assertEqual(sum(blocks) * 4, sum(counts(report, "cycles of warps").values()))
 
     def test_the_example_of_the_page(self):
         [example] = re.findall(r"```c\n(#include <longwire/probe.h>.*?)```", PAGE.read_text(),
@@ -140,6 +187,44 @@ class ProbesTest(unittest.TestCase):
         result, report = self.probe("threadhist", "driver_ptx.driver")
         self.assertIsNone(programs.what_is_wrong("driver_ptx", result), result)
         self.assertRegex(report, r"has no probes: PTX line 5: ")
+
+    def triton_cache(self, folder, text):
+        """Code of one architecture, and a text beside it, as Triton keeps its kernels."""
+        kept = pathlib.Path(folder) / "WXYZ"
+        kept.mkdir()
+        cubin = self.longwire.build / "tests" / "apps" / "driver_kernels.cubin"
+        (kept / "Scale.cubin").write_bytes(cubin.read_bytes())
+        (kept / "Scale.ptx").write_text(text)
+        return kept
+
+    def test_kernels_of_triton_are_probed_in_the_ptx_of_its_cache(self):
+        """The software device runs PTX alone: so it is what the client sends."""
+        with tempfile.TemporaryDirectory() as folder:
+            made = pathlib.Path(folder) / "made.ptx"
+            subprocess.run([CUDA / "nvcc", "-ptx", "-arch=sm_90", APPS / "driver_kernels.cu", "-o",
+                            made], check=True)
+            cache = pathlib.Path(folder) / "cache"
+            cache.mkdir()
+            kept = self.triton_cache(cache, made.read_text())
+            result, report = self.probe("threadhist", "driver_cubin.driver",
+                                        TRITON_CACHE_DIR=cache)
+            self.assertIn("loading the cubin: 0 CUDA_SUCCESS", result.out, (result, report))
+            self.assertIn("PASS driver_cubin", result.out)
+            self.assertRegex(report, r"module [0-9a-f]{12} \(\d+ bytes\) is probed in the PTX that "
+                                     rf"Triton made it from: {kept}/Scale.ptx")
+            # Two launches of 8 blocks of 128 threads.
+            self.assertEqual(64, sum(counts(report, "cycles of warps").values()), report)
+            (kept / "Scale.ptx").write_text(made.read_text().replace("Scale", "Other"))
+            result, report = self.probe("threadhist", "driver_cubin.driver",
+                                        TRITON_CACHE_DIR=cache)
+            self.assertNotIn("loading the cubin: 0", result.out)
+            self.assertIn(f"{kept}/Scale.ptx cannot be used: it lacks ", report)
+            with open(kept / "Scale.cubin", "ab") as cubin:
+                cubin.write(b"x")
+            result, report = self.probe("threadhist", "driver_cubin.driver",
+                                        TRITON_CACHE_DIR=cache)
+            self.assertNotIn("loading the cubin: 0", result.out)
+            self.assertIn("it is code of one architecture, without PTX", report)
 
     def test_wrong_use_is_refused(self):
         refused = {"nothing": "there is no tool and no file 'nothing'",

@@ -51,10 +51,12 @@ struct lw_point {
 
 /* Maps lie in the device's memory, zero at first. Array: keys from 0 to entries - 1. Histogram:
  * how many values had how many bits, up to 63; entries says nothing, give 64. Ring: the first
- * `entries` records of four values; how many more there were is counted. */
+ * `entries` records of four values; how many more there were is counted. Spans: the same, of what
+ * began and ended; where the program is traced they are in the trace, too. */
 #define LW_ARRAY 1
 #define LW_HISTOGRAM 3
 #define LW_RING 4
+#define LW_SPANS 5
 struct lw_map {
   uint32_t type;
   uint32_t entries; /* 1 to 65536 */
@@ -83,6 +85,10 @@ extern uint64_t lw_histogram_add(const struct lw_map* map, uint64_t value);
  * is full. */
 extern uint64_t lw_ring_put(const struct lw_map* map, uint64_t a, uint64_t b, uint64_t c,
                             uint64_t d);
+/* Of spans: of this kernel, by lw_clock; `number` is that of the warp, the block or what else it is
+ * a span of, which has a track of its own in the trace. 1, or 0 if there is no room. */
+extern uint64_t lw_span_put(const struct lw_map* map, uint64_t number, uint64_t began,
+                            uint64_t ended);
 #endif
 
 #endif

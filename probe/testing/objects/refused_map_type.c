@@ -1,4 +1,4 @@
-/* refused: its map 'keys' is none | LW_ARRAY, LW_HISTOGRAM or LW_RING */
+/* refused: its map 'keys' is none | LW_ARRAY, LW_HISTOGRAM, LW_RING or LW_SPANS */
 #include <longwire/probe.h>
 
 LW_MAP(keys, 2, 8);

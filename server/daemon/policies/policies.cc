@@ -13,7 +13,6 @@ namespace longwire::daemon {
 namespace {
 
 using policy::Asker;
-using policy::Hook;
 using policy::Program;
 using transport::Log;
 using transport::LogLevel;
@@ -27,13 +26,6 @@ std::optional<std::string> ReadFile(const std::string& path) {
   if (file.bad() || (!file.eof() && file.fail()) || (file.gcount() == 0)) return std::nullopt;
   text.resize(static_cast<size_t>(file.gcount()));
   return text;
-}
-
-bool IsAskedBy(const Program& program, Asker asker) {
-  for (size_t i = 0; i < policy::kHookCount; ++i) {
-    if (policy::kHooks[i].asker == asker && program.Has(static_cast<Hook>(i))) return true;
-  }
-  return false;
 }
 
 constexpr std::string_view NameOf(Asker asker) {
@@ -95,7 +87,7 @@ bool Policies::AreApart(const Table& table, std::string* sentence) {
   for (const Asker asker : policy::kAskers) {
     std::string first;
     for (const auto& [name, loaded] : table) {
-      if (loaded.program->ended() || !IsAskedBy(*loaded.program, asker)) continue;
+      if (loaded.program->ended() || !loaded.program->IsAskedBy(asker)) continue;
       if (first.empty()) {
         first = name;
         continue;
@@ -151,9 +143,8 @@ bool Policies::Prepare(const config::Config& config, std::string* sentence) {
 void Policies::Apply() {
   base::MutexLock lock(mutex_);
   if (!prepared_) return;
-  loaded_ = Together(loaded_, *prepared_);
+  Install(Together(loaded_, *prepared_));
   prepared_.reset();
-  Install();
 }
 
 void Policies::Abandon() {
@@ -161,11 +152,12 @@ void Policies::Abandon() {
   prepared_.reset();
 }
 
-void Policies::Install() {
+void Policies::Install(Table next) {
+  const Table before = std::exchange(loaded_, std::move(next));
   static const Loaded kNone;
   auto asked_by = [](const Table& table, Asker asker) -> const Loaded& {
     for (const auto& [name, loaded] : table) {
-      if (!loaded.program->ended() && IsAskedBy(*loaded.program, asker)) return loaded;
+      if (!loaded.program->ended() && loaded.program->IsAskedBy(asker)) return loaded;
     }
     return kNone;
   };
@@ -174,31 +166,47 @@ void Policies::Install() {
   askers_.launches.Use(asked_by(loaded_, Asker::kLaunches).program);
   const Loaded& memory = asked_by(loaded_, Asker::kKeepers);
   askers_.memory.Use(memory.program, memory.object);
+  for (const auto& [name, was] : before) {
+    const auto now = loaded_.find(name);
+    if (now == loaded_.end() || now->second.program != was.program) was.program->Retire();
+  }
 }
 
 bool Policies::Load(const std::string& name, std::span<const std::byte> object,
-                    std::string* sentence) {
+                    std::string* sentence, std::shared_ptr<Program>* program) {
   Loaded loaded;
   if (!Read(name, object, &loaded, sentence)) return false;
+  if (program != nullptr) *program = loaded.program;
   base::MutexLock lock(mutex_);
   Table next = loaded_;
   next[name] = std::move(loaded);
   if (!AreApart(next, sentence)) return false;
   // A reload that is under way would have to refuse it when it is too late to refuse the reload.
   if (prepared_ && !AreApart(Together(next, *prepared_), sentence)) return false;
-  loaded_ = std::move(next);
-  Install();
+  Install(std::move(next));
   return true;
 }
 
-bool Policies::Unload(const std::string& name, std::string* sentence) {
+bool Policies::Unload(const std::string& name, std::string* sentence,
+                      std::shared_ptr<Program>* program) {
   base::MutexLock lock(mutex_);
-  if (loaded_.erase(name) == 0) {
+  Table next = loaded_;
+  const auto found = next.find(name);
+  if (found == next.end()) {
     *sentence = NoPolicy(name);
     return false;
   }
-  Install();
+  if (program != nullptr) *program = found->second.program;
+  next.erase(found);
+  Install(std::move(next));
   return true;
+}
+
+std::map<std::string, std::shared_ptr<Program>> Policies::Programs() {
+  base::MutexLock lock(mutex_);
+  std::map<std::string, std::shared_ptr<Program>> programs;
+  for (const auto& [name, loaded] : loaded_) programs[name] = loaded.program;
+  return programs;
 }
 
 bool Policies::SetValue(const std::string& name, const std::string& map, const std::string& key,

@@ -39,9 +39,14 @@ class Policies {
   void Apply();
   void Abandon();
 
-  // Each false with a sentence.
-  bool Load(const std::string& name, std::span<const std::byte> object, std::string* sentence);
-  bool Unload(const std::string& name, std::string* sentence);
+  // Each false with a sentence. Others may not have taken the change yet (takers.h); *program is
+  // the one that was loaded or unloaded.
+  bool Load(const std::string& name, std::span<const std::byte> object, std::string* sentence,
+            std::shared_ptr<policy::Program>* program = nullptr);
+  bool Unload(const std::string& name, std::string* sentence,
+              std::shared_ptr<policy::Program>* program = nullptr);
+  // Those that are loaded, by name.
+  std::map<std::string, std::shared_ptr<policy::Program>> Programs();
   // `key`: a number, tenant:NAME or kernel:NAME.
   bool SetValue(const std::string& name, const std::string& map, const std::string& key,
                 uint64_t value, std::string* sentence);
@@ -64,7 +69,8 @@ class Policies {
   static Table Together(const Table& loaded, const Table& configured);
   // False with a sentence if two of them would be asked the same.
   static bool AreApart(const Table& table, std::string* sentence);
-  void Install() LONGWIRE_REQUIRES(mutex_);
+  // Puts them into force; those that are no longer among them end, also in other processes.
+  void Install(Table next) LONGWIRE_REQUIRES(mutex_);
 
   const Askers askers_;
   base::Mutex mutex_{base::ranks::kPolicies};

@@ -28,6 +28,30 @@ void SessionTable::MakePolicies() {
       Policies::Askers{*scheduling_, placements_, *memory_policy_, *launch_policy_});
 }
 
+Takers SessionTable::TakersOfPolicies() {
+  Takers takers;
+  takers.keepers = [this](std::string* sentence) -> std::optional<std::vector<KeeperOfDevice>> {
+    const auto stats = warden_->GetStats(sentence);
+    if (!stats) return std::nullopt;
+    std::vector<KeeperOfDevice> keepers;
+    for (const warden::DeviceStats& device : stats->devices) {
+      keepers.push_back({device.device, static_cast<uint64_t>(device.keeper_pid)});
+    }
+    return keepers;
+  };
+  takers.late_sessions = [this] {
+    std::vector<uint64_t> late;
+    const uint64_t policy = launch_policy_->Current().policy;
+    for (const auto& session : List()) {
+      gates::GatePage* page = session->gates();
+      if (page == nullptr || session->WorkerIsDead()) continue;
+      if (page->launch_policy().load() != policy) late.push_back(session->id());
+    }
+    return late;
+  };
+  return takers;
+}
+
 void SessionTable::RepeatTerms() {
   const auto config = live_.Get();
   warden_->SetLimits(LimitsOf(*config));

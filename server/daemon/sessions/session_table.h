@@ -18,6 +18,7 @@
 #include "server/config/live_config.h"
 #include "server/daemon/checkpoints/suspended.h"
 #include "server/daemon/policies/policies.h"
+#include "server/daemon/policies/takers.h"
 #include "server/daemon/sessions/farewells.h"
 #include "server/daemon/sessions/identity_figures.h"
 #include "server/daemon/sessions/images.h"
@@ -144,6 +145,8 @@ class SessionTable {
   size_t StreamsOf(const std::string& identity);
   PlacementTable& placements() { return placements_; }
   Policies& policies() { return *policies_; }
+  // Who has to take what policies() loads or unloads.
+  Takers TakersOfPolicies();
   IdentityFigures& identities() { return identities_; }
   ProgramStatistics& statistics() { return statistics_; }
   OpeningTimes& opening_times() { return opening_times_; }

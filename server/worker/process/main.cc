@@ -225,7 +225,15 @@ bool TakeStatistics(worker::WorkerSession& session, wire::Message& message) {
   return true;
 }
 
-void HearDaemon(worker::WorkerSession& session, worker::MoveOut& move_out, wire::Message message) {
+// From now on the log thread asks by it; the page says so, for longwire policy load waits for that.
+void TakeLaunchPolicy(worker::WorkerSession& session, uint64_t policy, gates::GatePage* page) {
+  session.launch_answers().Use(policy);
+  session.rules().UsePolicy(policy != 0);
+  if (page != nullptr) page->launch_policy() = policy;
+}
+
+void HearDaemon(worker::WorkerSession& session, worker::MoveOut& move_out, gates::GatePage* page,
+                wire::Message message) {
   if (message::KindOf(message.bytes) == moving::MoveOut::kKind) {
     return TryToMove(move_out, std::move(message));
   }
@@ -236,8 +244,7 @@ void HearDaemon(worker::WorkerSession& session, worker::MoveOut& move_out, wire:
   launches::AskLaunches ask;
   launches::LaunchAnswer answer;
   if (message::Unpack(message.bytes, &ask) == wire::WireResult::kOk) {
-    session.launch_answers().Use(ask.policy);
-    session.rules().UsePolicy(ask.policy != 0);
+    TakeLaunchPolicy(session, ask.policy, page);
   } else if (message::Unpack(message.bytes, &answer) == wire::WireResult::kOk) {
     if (session.launch_answers().Arrived(answer)) session.WakeLogThread();
   } else if (message::Unpack(message.bytes, &log) == wire::WireResult::kOk) {
@@ -280,11 +287,12 @@ void TakeStatistics(worker::WorkerSession& session, int control,
 }
 
 // Until the daemon closes it.
-void HearDaemon(worker::WorkerSession& session, worker::MoveOut& move_out, int control) {
+void HearDaemon(worker::WorkerSession& session, worker::MoveOut& move_out, gates::GatePage* page,
+                int control) {
   bool closed = false;
   while (!closed) {
     auto said = wire::ReceiveMessage(control, std::chrono::milliseconds(-1), &closed);
-    if (said) HearDaemon(session, move_out, std::move(*said));
+    if (said) HearDaemon(session, move_out, page, std::move(*said));
   }
 }
 
@@ -371,6 +379,6 @@ int main(int count, char** words) {
   if (move_in) TakeSession(*session, reply, &*move_in);
   auto* move_out = new worker::MoveOut(*session, std::move(request), reply);
   // The socket stays open for the session's life: what is known of images comes over it.
-  HearDaemon(*session, *move_out, control);
+  HearDaemon(*session, *move_out, page.get(), control);
   _exit(0);
 }
