@@ -146,6 +146,7 @@ CUresult Events::Record(uint64_t event, uint64_t version, uint32_t flags, Stream
                       : driver_.cuEventRecord(place.handle, stream.handle);
   }
   place.issued = true;
+  place.captured = stream.capturing;
   place.failed = result != CUDA_SUCCESS;
   if (version > found->newest_issued) found->newest_issued = version;
   DropOldVersions(*found);

@@ -48,7 +48,6 @@ CUresult Events::Carry(std::vector<CarriedEvent>* carried, CarriedMoment* moment
   LONGWIRE_TRY(MarkMoment());
   *moment = {moment_nanos_, SystemNow()};
   for (const auto& [id, event] : events_) {
-    if (event.fixed != nullptr) return CUDA_ERROR_NOT_SUPPORTED;
     CarriedEvent& one = carried->emplace_back(CarriedEvent{id, event.newest, event.newest_issued});
     if (event.newest_issued != event.newest || event.versions.size() > 1) {
       return CUDA_ERROR_NOT_READY;
@@ -62,7 +61,8 @@ CUresult Events::Carry(std::vector<CarriedEvent>* carried, CarriedMoment* moment
     if (!version.issued || version.failed || version.waits != 0) return CUDA_ERROR_NOT_READY;
     if (version.handle == nullptr || event.context == nullptr) return CUDA_ERROR_NOT_READY;
     one.context = event.context->id;
-    if ((event.flags & CU_EVENT_DISABLE_TIMING) != 0) continue;
+    one.captured = version.captured;
+    if (one.captured || (event.flags & CU_EVENT_DISABLE_TIMING) != 0) continue;
     one.timed = true;
     if (version.before_nanos) {
       one.before_nanos = *version.before_nanos + (moment_nanos_ - restored_nanos_);
@@ -87,12 +87,27 @@ CUresult Events::Restore(const std::vector<CarriedEvent>& carried, const Carried
     event->newest = one.newest;
     event->newest_issued = one.newest_issued;
     if (one.context == 0) continue;
-    event->context = contexts.Find(one.context);
-    if (event->context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    const auto context = contexts.Find(one.context);
+    if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    // What captures have recorded is there already.
+    if (one.captured) {
+      if (event->context != context || !event->versions.contains(one.newest_issued)) {
+        return CUDA_ERROR_INVALID_VALUE;
+      }
+      DropOldVersions(*event);
+      continue;
+    }
+    for (auto& [number, older] : event->versions) GiveBack(*event, older);
+    event->versions.clear();
+    event->context = context;
     EventVersion& version = event->versions[one.newest_issued];
     version.issued = true;
     // Recorded again, so that whoever waits for it or asks finds it finished.
-    LONGWIRE_TRY(TakeFromPool(*event, *event->context, &version.handle));
+    if (event->fixed != nullptr) {
+      version.handle = event->fixed->handle;
+    } else {
+      LONGWIRE_TRY(TakeFromPool(*event, *event->context, &version.handle));
+    }
     LONGWIRE_TRY(driver_.cuEventRecord(version.handle, nullptr));
     LONGWIRE_TRY(driver_.cuEventSynchronize(version.handle));
     if (one.timed) version.before_nanos = one.before_nanos + pause;

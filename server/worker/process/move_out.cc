@@ -8,6 +8,7 @@
 
 #include "base/memory_sizes.h"
 #include "server/protocol/moving.h"
+#include "server/worker/process/carried_arrays.h"
 #include "server/worker/process/session.h"
 #include "server/worker/process/snapshot.h"
 #include "server/worker/support/log_line.h"
@@ -90,6 +91,8 @@ std::string MoveOut::Unmovable() {
   for (const auto& context : session_.contexts.All()) {
     if (context->failed != 0) return "its context has failed";
     if (!context->primary) return "it has a context of its own beside the device's primary one";
+    base::MutexLock lock(context->capture_mutex);
+    if (context->captures != 0) return "one of its streams is captured just now";
   }
   if (session_.memory().away() != 0) return "its memory is swapped out";
   if (session_.memory().HoldsUnmapped()) return "it holds memory that is mapped nowhere now";
@@ -97,8 +100,10 @@ std::string MoveOut::Unmovable() {
   if (std::max(memory.chunks.size(), memory.mappings.size()) > kListedInFrame) {
     return "it has more pieces of memory than a move can list";
   }
-  std::vector<Contents> variables;
-  return FindVariables(session_, &variables);
+  if (session_.linkers.size() != 0) return "it links code just now (cuLinkDestroy ends that)";
+  std::vector<Contents> found;
+  std::string problem = FindArrays(session_, &found);
+  return problem.empty() ? FindVariables(session_, &found) : problem;
 }
 
 bool MoveOut::IsQuiet() {
@@ -163,6 +168,7 @@ bool MoveOut::WriteJournal(SnapshotWriter& to) {
     head.flags = entry.call.flags;
     head.thread = entry.call.thread;
     head.context = entry.call.context;
+    head.stream = entry.call.stream;
     head.result = entry.result;
     head.knowledge = entry.knowledge;
     head.arguments = entry.call.arguments.size();
@@ -191,7 +197,8 @@ bool MoveOut::WriteContents(SnapshotWriter& to, std::string* problem) {
     one.shadow = mirror->id;
     one.bytes = mirror->bytes;
   }
-  *problem = FindVariables(session_, &all);
+  *problem = FindArrays(session_, &all);
+  if (problem->empty()) *problem = FindVariables(session_, &all);
   if (!problem->empty()) return false;
   session_.SetPrimaryContext(session_.devices().front());
   std::vector<std::byte> piece(kPiece);
@@ -204,14 +211,27 @@ bool MoveOut::WriteContents(SnapshotWriter& to, std::string* problem) {
 // Most of what a program has in its memory was often never written.
 bool MoveOut::WriteBytesOf(SnapshotWriter& to, const Contents& contents, std::span<std::byte> piece,
                            std::string* problem) {
-  const bool zeros_count = contents.context != 0;
+  const bool zeros_count = contents.context != 0 || contents.array != 0;
   const auto mirror = session_.mirrors().Find(contents.shadow);
+  CUarray array = nullptr;
+  ArrayRows rows;
+  if (contents.array != 0) {
+    CUresult result = ArrayOf(session_, contents, &array, &rows);
+    if (result != CUDA_SUCCESS || rows.row_bytes > piece.size()) {
+      *problem = "one of its arrays cannot be read (error " + std::to_string(result) + ")";
+      return false;
+    }
+    piece = piece.first(piece.size() / rows.row_bytes * rows.row_bytes);
+  }
   for (uint64_t at = 0; at < contents.bytes; at += piece.size()) {
     std::span<const std::byte> read =
         piece.first(std::min<uint64_t>(piece.size(), contents.bytes - at));
     if (mirror != nullptr) read = {mirror->shadow->data() + at, read.size()};
     CUresult result = CUDA_SUCCESS;
-    if (mirror == nullptr) {
+    if (array != nullptr) {
+      result = CopyRows(session_.driver(), array, rows, at / rows.row_bytes,
+                        read.size() / rows.row_bytes, piece.data(), true);
+    } else if (mirror == nullptr) {
       result = session_.driver().cuMemcpyDtoH_v2(piece.data(), contents.address + at, read.size());
     }
     if (result != CUDA_SUCCESS) {

@@ -1,6 +1,6 @@
 // What a session that moves is, as the old worker writes it into a stream and the new one reads it:
 // frames of a head and bytes, in this order: State, for each entry of the journal an EntryHead, for
-// each mapping of device memory and each variable of a module a Contents with its Parts, End.
+// each mapping of device memory, each variable of a module and each array a Contents with its Parts, End.
 #pragma once
 
 #include <cstdint>
@@ -56,19 +56,20 @@ struct EntryHead {
   uint16_t flags = 0;
   uint32_t thread = 0;
   uint32_t context = 0;
+  uint64_t stream = 0;
   int32_t result = 0;
   uint32_t knowledge = 0;
   uint64_t arguments = 0;  // bytes
   uint64_t reply = 0;
   uint64_t image = 0;
   auto Fields() {
-    return std::tie(position, call, flags, thread, context, result, knowledge, arguments, reply,
-                    image);
+    return std::tie(position, call, flags, thread, context, stream, result, knowledge, arguments,
+                    reply, image);
   }
 };
 
-// Followed by Parts. What no Part has is zero in a mapping or a shadow; of the variables of a
-// variable the Parts have all.
+// Followed by Parts. What no Part has is zero in a mapping or a shadow; of variables
+// and arrays the Parts have all.
 struct Contents {
   static constexpr uint32_t kKind = 423;
   uint64_t address = 0;  // device memory
@@ -77,7 +78,9 @@ struct Contents {
   uint64_t library = 0;  // likewise
   std::string name;      // likewise
   uint64_t shadow = 0;   // of this mirror, in host memory; 0: of none
-  auto Fields() { return std::tie(address, bytes, context, library, name, shadow); }
+  uint64_t array = 0;    // the worker's number; 0: of none
+  uint32_t level = 0;    // of a mipmapped array
+  auto Fields() { return std::tie(address, bytes, context, library, name, shadow, array, level); }
 };
 
 // Followed by its bytes, which are at this offset of the Contents.
