@@ -109,8 +109,9 @@ bool ReadCheckpointKey(const std::string& path, CheckpointKey* key, std::string*
   return ends;
 }
 
-CheckpointWriter::CheckpointWriter(int file, const std::optional<CheckpointKey>& key)
-    : file_(file) {
+CheckpointWriter::CheckpointWriter(int file, const std::optional<CheckpointKey>& key,
+                                   uint64_t limit)
+    : file_(file), limit_(limit) {
   head_ = {kFormat, moving::kVersion, key.has_value(), {}, LONGWIRE_VERSION};
   if (getrandom(head_.salt.data(), head_.salt.size(), 0) !=
       static_cast<ssize_t>(head_.salt.size())) {
