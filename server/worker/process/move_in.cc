@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "server/protocol/moving.h"
 #include "server/worker/issue/executor.h"
@@ -53,6 +54,7 @@ class Rebuilding {
       } else if (message::Unpack(head, &part) == wire::WireResult::kOk) {
         problem = Fill(contents, part);
       } else if (message::Unpack(head, &end) == wire::WireResult::kOk) {
+        shown_.reset();
         return end.frames == from_.frames() ? "" : kBroken;
       } else {
         problem = kBroken;
@@ -170,7 +172,10 @@ class Rebuilding {
       result = session_.mirrors().Add(one.mirror, one.address, one.bytes);
       if (result != CUDA_SUCCESS) return Failed("its shared memory does not fit there", result);
     }
-    result = session_.events().Restore(state_.events, state_.moment, session_.contexts);
+    result = session_.events().Restore(
+        state_.events, state_.moment, session_.contexts,
+        [this](const Context& context) { return session_.SetContext(context); });
+    session_.SetPrimaryContext(session_.devices().front());
     return result == CUDA_SUCCESS ? "" : Failed("its events cannot be made again", result);
   }
 
@@ -192,6 +197,15 @@ class Rebuilding {
         return Failed("one of its arrays is another one there", result);
       }
     }
+    shown_.reset();
+    base_ = contents.address;
+    if (contents.chunk != 0) {
+      shown_.emplace(session_.memory(), contents.chunk, contents.bytes);
+      base_ = shown_->address();
+      if (shown_->result() != CUDA_SUCCESS) {
+        return Failed("its unmapped memory does not fit there", shown_->result());
+      }
+    }
     shadow_ = session_.mirrors().Find(contents.shadow);
     const bool fits = shadow_ == nullptr || shadow_->bytes == contents.bytes;
     return contents.shadow == 0 || (shadow_ != nullptr && fits) ? "" : kBroken;
@@ -207,16 +221,16 @@ class Rebuilding {
     for (uint64_t at = 0; at < part.bytes; at += kReadPiece) {
       auto bytes = std::span(piece_).first(std::min<uint64_t>(kReadPiece, part.bytes - at));
       if (!from_.ReadBytes(bytes)) return kBroken;
-      CUresult result = Store(contents, part.offset + at, bytes);
+      CUresult result = Store(part.offset + at, bytes);
       if (result != CUDA_SUCCESS) return Failed("its memory cannot be written", result);
     }
     return "";
   }
 
-  CUresult Store(const Contents& contents, uint64_t offset, std::span<std::byte> bytes) {
+  CUresult Store(uint64_t offset, std::span<std::byte> bytes) {
     const DriverTable& driver = session_.driver();
     if (array_ == nullptr) {
-      return driver.cuMemcpyHtoD_v2(contents.address + offset, bytes.data(), bytes.size());
+      return driver.cuMemcpyHtoD_v2(base_ + offset, bytes.data(), bytes.size());
     }
     const uint64_t row = rows_.row_bytes;
     if (offset % row != 0 || bytes.size() % row != 0) return CUDA_ERROR_INVALID_VALUE;
@@ -228,6 +242,8 @@ class Rebuilding {
   SnapshotReader from_;
   CarriedState state_;
   std::vector<std::byte> piece_;
+  CUdeviceptr base_ = 0;  // of device memory
+  std::optional<ShownChunk> shown_;
   // That the Parts go to; both nullptr: device memory.
   std::shared_ptr<Mirror> shadow_;
   CUarray array_ = nullptr;

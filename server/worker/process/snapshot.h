@@ -1,6 +1,6 @@
 // What a session that moves is, as the old worker writes it into a stream and the new one reads it:
 // frames of a head and bytes, in this order: State, for each entry of the journal an EntryHead, for
-// each mapping of device memory, each variable of a module and each array a Contents with its Parts, End.
+// each chunk of device memory, each variable of a module and each array a Contents with its Parts, End.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,7 @@
 #include "server/protocol/moving.h"
 #include "server/worker/completion/carried_events.h"
 #include "server/worker/memory/carried_memory.h"
+#include "server/worker/memory/memory.h"
 #include "server/worker/support/driver.h"
 
 namespace longwire::worker {
@@ -80,7 +81,10 @@ struct Contents {
   uint64_t shadow = 0;   // of this mirror, in host memory; 0: of none
   uint64_t array = 0;    // the worker's number; 0: of none
   uint32_t level = 0;    // of a mipmapped array
-  auto Fields() { return std::tie(address, bytes, context, library, name, shadow, array, level); }
+  uint64_t chunk = 0;    // that no mapping gives access to; 0: of none
+  auto Fields() {
+    return std::tie(address, bytes, context, library, name, shadow, array, level, chunk);
+  }
 };
 
 // Followed by its bytes, which are at this offset of the Contents.
@@ -112,6 +116,26 @@ class SnapshotWriter {
   bool WriteHead(const std::vector<std::byte>& packed);
   const int stream_;
   uint64_t frames_ = 0;
+};
+
+// A chunk that is mapped beside the windows while this lives.
+class ShownChunk {
+ public:
+  ShownChunk(Memory& memory, uint64_t chunk, uint64_t bytes)
+      : memory_(memory), bytes_(bytes), result_(memory.Show(chunk, &address_)) {}
+  ~ShownChunk() {
+    if (result_ == CUDA_SUCCESS) memory_.Hide(address_, bytes_);
+  }
+  ShownChunk(const ShownChunk&) = delete;
+  ShownChunk& operator=(const ShownChunk&) = delete;
+  CUresult result() const { return result_; }
+  CUdeviceptr address() const { return address_; }
+
+ private:
+  Memory& memory_;
+  const uint64_t bytes_;
+  CUdeviceptr address_ = 0;
+  const CUresult result_;
 };
 
 class SnapshotReader {
