@@ -14,7 +14,7 @@ struct CarriedEvent {
   bool captured = false;      // recorded in a capture, which the journal has
   bool timed = false;         // when it was recorded is known
   uint64_t before_nanos = 0;  // before the move's moment (Events::Carry)
-  auto Fields() { return 
+  auto Fields() {
     return std::tie(event, newest, newest_issued, context, captured, timed, before_nanos);
   }
 };
