@@ -3,7 +3,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <optional>
+#include <thread>
 
 #include "server/protocol/moving.h"
 #include "server/worker/issue/executor.h"
@@ -18,6 +20,9 @@ namespace longwire::worker {
 namespace {
 
 constexpr size_t kReadPiece = size_t{8} << 20;
+// Of a call that waits for another thread of the worker.
+constexpr std::chrono::seconds kRepeatPatience{60};
+constexpr std::chrono::milliseconds kRepeatLook{1};
 const char* const kBroken = "the old worker's stream is broken";
 
 std::string Failed(const char* what, CUresult result) {
@@ -141,10 +146,18 @@ class Rebuilding {
       Executor(session_).Refuse(call, CUDA_ERROR_INVALID_HANDLE);
       return CUDA_SUCCESS;
     }
-    session_.SetContext(*stream->context);
-    base::MutexLock lock(stream->issue_mutex);
-    stream->capturing = (call.flags & wire::kCapturing) != 0;
-    return Executor(session_).Execute(call, stream);
+    // A function is loaded by another thread when it is launched first.
+    const auto deadline = std::chrono::steady_clock::now() + kRepeatPatience;
+    while (true) {
+      session_.SetContext(*stream->context);
+      {
+        base::MutexLock lock(stream->issue_mutex);
+        stream->capturing = (call.flags & wire::kCapturing) != 0;
+        if (Executor(session_).Execute(call, stream) != kNotYet) return CUDA_SUCCESS;
+      }
+      if (std::chrono::steady_clock::now() > deadline) return kNotYet;
+      std::this_thread::sleep_for(kRepeatLook);
+    }
   }
 
   // Before the journal: the driver looks at the memory that a graph's nodes are to use.
