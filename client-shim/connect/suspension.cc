@@ -13,20 +13,20 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr std::chrono::seconds kReachTime{5};
+constexpr std::chrono::seconds kLinkReachTime{5};
 // The link's own patience with its server, and a little more (link/suspension.cc).
-constexpr std::chrono::minutes kAnswerTime{31};
+constexpr std::chrono::minutes kSuspensionTime{31};
 
-std::string Ask(const wire::SuspensionRequest& request, wire::SuspensionReply* reply) {
+std::string AskLink(const wire::SuspensionRequest& request, wire::SuspensionReply* reply) {
   std::string sentence;
   wire::Descriptor socket =
-      ConnectToServer(ProcessOptions(), Clock::now() + kReachTime, &sentence);
+      ConnectToServer(ProcessOptions(), Clock::now() + kLinkReachTime, &sentence);
   if (!socket.valid()) return sentence;
   wire::Writer writer;
   request.Encode(writer);
   (void)wire::SendMessage(socket.get(), writer.span());  // the reason lies there if closed
   bool closed = false;
-  auto message = wire::ReceiveMessage(socket.get(), milliseconds(kAnswerTime), &closed);
+  auto message = wire::ReceiveMessage(socket.get(), milliseconds(kSuspensionTime), &closed);
   if (!message) return closed ? "longwire-link has closed the connection" : "no answer in time";
   wire::Reader reader(message->bytes);
   if (reply->Decode(reader) == wire::WireResult::kOk) return "";
@@ -44,7 +44,7 @@ wire::SuspensionReply AskToSuspend(const ClientSession& session, wire::Suspensio
   gethostname(host, sizeof(host) - 1);
   request.host = host;
   wire::SuspensionReply reply;
-  const std::string problem = Ask(request, &reply);
+  const std::string problem = AskLink(request, &reply);
   if (!problem.empty()) reply.sentence = "the server cannot be asked: " + problem;
   return reply;
 }

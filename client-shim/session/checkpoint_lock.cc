@@ -18,7 +18,7 @@ struct CheckpointLock {
   std::atomic<CUprocessState> state{CU_PROCESS_STATE_RUNNING};
 };
 
-CheckpointLock& Lock() {
+CheckpointLock& TheLock() {
   static NeverDestroyed<CheckpointLock> lock;
   return *lock;
 }
@@ -28,28 +28,28 @@ void LetGoAtExit() { CheckpointChange::HoldCalls(false); }
 
 }  // namespace
 
-CUprocessState CheckpointState() { return Lock().state.load(); }
+CUprocessState CheckpointState() { return TheLock().state.load(); }
 
-CheckpointChange::CheckpointChange() : alone_(!Lock().changing.exchange(true)) {}
+CheckpointChange::CheckpointChange() : alone_(!TheLock().changing.exchange(true)) {}
 
 CheckpointChange::~CheckpointChange() {
-  if (alone_) Lock().changing.store(false);
+  if (alone_) TheLock().changing.store(false);
 }
 
 void CheckpointChange::HoldCalls(bool hold) {
   static const int at_exit = atexit(LetGoAtExit);  // behind what the program has registered by now
   (void)at_exit;
-  CheckpointLock& all = Lock();
+  CheckpointLock& all = TheLock();
   base::MutexLock lock(all.mutex);
   if (all.holds.exchange(hold) == hold) return;
   special_calls.fetch_add(hold ? 1 : -1);
   all.changed.NotifyAll();
 }
 
-void CheckpointChange::Set(CUprocessState state) { Lock().state.store(state); }
+void CheckpointChange::Set(CUprocessState state) { TheLock().state.store(state); }
 
 void AwaitCheckpointUnlock() {
-  CheckpointLock& all = Lock();
+  CheckpointLock& all = TheLock();
   if (!all.holds.load()) return;
   base::MutexLock lock(all.mutex);
   while (all.holds.load()) all.changed.Wait(lock);

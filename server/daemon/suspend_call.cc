@@ -14,15 +14,15 @@
 namespace longwire::daemon {
 namespace {
 
-using Request = transport::SuspendRequest;
-using Reply = transport::SuspendReply;
-
 class OwnSession {
  public:
-  OwnSession(SessionTable& table, const Peer& peer, const Request& request)
-      : table_(table), peer_(peer), request_(request), host_(base::Printable(request.client_host())) {}
+  OwnSession(SessionTable& table, const Peer& peer, const transport::SuspendRequest& request)
+      : table_(table),
+        peer_(peer),
+        request_(request),
+        host_(base::Printable(request.client_host())) {}
 
-  Reply Answer() {
+  transport::SuspendReply Answer() {
     Look();
     reply_.set_done(Does());
     Look();  // afterwards
@@ -58,11 +58,11 @@ class OwnSession {
                  " of this program");
     }
     switch (request_.wish()) {
-      case Request::STATE:
+      case transport::SuspendRequest::STATE:
         return true;
-      case Request::SUSPEND:
+      case transport::SuspendRequest::SUSPEND:
         return ticket_ || Suspend();
-      case Request::RESTORE:
+      case transport::SuspendRequest::RESTORE:
         return running_ != nullptr || Restore();
       default:
         return Say("longwired is older than the program's Longwire: upgrade it");
@@ -88,8 +88,9 @@ class OwnSession {
 
   bool Restore() {
     if (!ticket_->file.starts_with(kOwnFiles)) {
-      return Say("an administrator of the server has suspended this session, and restores it "
-                 "(longwire admin restore)");
+      return Say(
+          "an administrator of the server has suspended this session, and restores it "
+          "(longwire admin restore)");
     }
     int32_t device = ticket_->device;
     if (!request_.device().empty() && !FindDevice(&device)) return false;
@@ -118,14 +119,14 @@ class OwnSession {
 
   SessionTable& table_;
   const Peer& peer_;
-  const Request& request_;
+  const transport::SuspendRequest& request_;
   const std::string host_;  // as sessions have it
   std::shared_ptr<ServerSession> running_;
   std::optional<Ticket> ticket_;
-  Reply reply_;
+  transport::SuspendReply reply_;
 };
 
-class SuspendCall final : public UnaryCall<Request, Reply> {
+class SuspendCall final : public UnaryCall<transport::SuspendRequest, transport::SuspendReply> {
  public:
   explicit SuspendCall(AcceptLoop& loop)
       : UnaryCall(loop, &Service::RequestSuspend, AcceptSuspend) {}

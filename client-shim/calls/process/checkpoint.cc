@@ -25,12 +25,12 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using wire::SuspensionWish;
 
-constexpr std::chrono::milliseconds kLook{1};  // between looks at unfinished work
+constexpr std::chrono::milliseconds kWorkLook{1};  // between looks at unfinished work
 // When it is not known what has become of a request, the server is asked this often.
 constexpr int kStateQuestions = 20;
 constexpr std::chrono::milliseconds kBetweenQuestions{1000};
 
-CUresult Unsupported(const char* call, const std::string& reason) {
+CUresult RefuseCheckpoint(const char* call, const std::string& reason) {
   LogError(std::string(call) + " is not supported: " + reason);
   Say("%s: %s", call, reason.c_str());
   return CUDA_ERROR_NOT_SUPPORTED;
@@ -39,26 +39,27 @@ CUresult Unsupported(const char* call, const std::string& reason) {
 CUresult CheckProcess(const char* call, int pid) {
   if (pid <= 0) return CUDA_ERROR_INVALID_VALUE;
   if (pid == getpid()) return CUDA_SUCCESS;
-  return Unsupported(call, "a program can lock, checkpoint and restore itself only; of another "
-                           "process an administrator of the server can suspend the session "
-                           "(longwire admin checkpoint)");
+  return RefuseCheckpoint(call,
+                          "a program can lock, checkpoint and restore itself only; of another "
+                          "process an administrator of the server can suspend the session "
+                          "(longwire admin checkpoint)");
 }
 
 // Reserved for later: whoever sets it wants what is not there.
-bool IsZero(const void* begin, size_t bytes) {
+bool AllZero(const void* begin, size_t bytes) {
   const auto* at = static_cast<const unsigned char*>(begin);
   return std::all_of(at, at + bytes, [](unsigned char byte) { return byte == 0; });
 }
 
-CUresult Begin(const char* call, int pid, const CheckpointChange& change, CUprocessState wanted) {
+CUresult BeginChange(const char* call, int pid, const CheckpointChange& change,
+                     CUprocessState wanted) {
   LONGWIRE_TRY(CheckProcess(call, pid));
   if (ThisThread().runs_host_function) return CUDA_ERROR_NOT_PERMITTED;
   LONGWIRE_TRY(ClientSession::over());
-  return change.is_alone() && CheckpointState() == wanted ? CUDA_SUCCESS
-                                                          : CUDA_ERROR_ILLEGAL_STATE;
+  return change.is_alone() && CheckpointState() == wanted ? CUDA_SUCCESS : CUDA_ERROR_ILLEGAL_STATE;
 }
 
-bool IsFinished(const StreamPoint& point) {
+bool PointIsFinished(const StreamPoint& point) {
   return PollStream(point.stream, point.position) != CUDA_ERROR_NOT_READY;
 }
 
@@ -68,9 +69,9 @@ bool AwaitAllWork(Clock::time_point deadline) {
   std::vector<StreamPoint> points = UnfinishedWorkOfAll();
   bool finished = true;
   for (const StreamPoint& point : points) {
-    while (finished && !IsFinished(point)) {
+    while (finished && !PointIsFinished(point)) {
       finished = Clock::now() < deadline && ClientSession::over() == CUDA_SUCCESS;
-      if (finished) usleep(std::chrono::microseconds(kLook).count());
+      if (finished) usleep(std::chrono::microseconds(kWorkLook).count());
     }
     Release(point.stream);
   }
@@ -78,7 +79,7 @@ bool AwaitAllWork(Clock::time_point deadline) {
 }
 
 // What has become of a request whose answer did not come.
-wire::SuspensionReply FindOut(const ClientSession& session) {
+wire::SuspensionReply FindOutState(const ClientSession& session) {
   wire::SuspensionReply reply;
   for (int i = 0; i < kStateQuestions && !reply.answered; ++i) {
     usleep(std::chrono::microseconds(kBetweenQuestions).count());
@@ -88,11 +89,11 @@ wire::SuspensionReply FindOut(const ClientSession& session) {
 }
 
 // To suspend, or to restore; the state afterwards is what the server says.
-CUresult Change(const char* call, const wire::SuspensionRequest& request) {
+CUresult ChangeSession(const char* call, const wire::SuspensionRequest& request) {
   const ClientSession& session = TheSession();
   wire::SuspensionReply reply = AskToSuspend(session, request);
   const std::string sentence = reply.sentence;
-  if (!reply.answered) reply = FindOut(session);
+  if (!reply.answered) reply = FindOutState(session);
   if (!reply.answered) {
     CheckpointChange::Set(CU_PROCESS_STATE_FAILED);
     LogError(std::string(call) + ": " + sentence);
@@ -101,12 +102,12 @@ CUresult Change(const char* call, const wire::SuspensionRequest& request) {
   }
   const bool suspends = request.wish == SuspensionWish::kSuspend;
   CheckpointChange::Set(reply.suspended ? CU_PROCESS_STATE_CHECKPOINTED : CU_PROCESS_STATE_LOCKED);
-  return reply.suspended == suspends ? CUDA_SUCCESS : Unsupported(call, sentence);
+  return reply.suspended == suspends ? CUDA_SUCCESS : RefuseCheckpoint(call, sentence);
 }
 
 // The device to go on on: the session has one, and the pairs have to have it, and it alone.
-CUresult DeviceOf(const CUcheckpointRestoreArgs& args, std::array<uint8_t, 16>* device) {
-  if (!IsZero(args.reserved, sizeof(args.reserved)) || args.reserved1 != 0) {
+CUresult DeviceOfPairs(const CUcheckpointRestoreArgs& args, std::array<uint8_t, 16>* device) {
+  if (!AllZero(args.reserved, sizeof(args.reserved)) || args.reserved1 != 0) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   if (args.gpuPairsCount == 0) return CUDA_SUCCESS;
@@ -121,7 +122,7 @@ CUresult DeviceOf(const CUcheckpointRestoreArgs& args, std::array<uint8_t, 16>* 
   }
   // The program goes on seeing the UUID of its first device: that is where it was.
   if (std::memcmp(args.gpuPairs->newUuid.bytes, own, sizeof(own)) == 0) return CUDA_SUCCESS;
-  if (IsZero(args.gpuPairs->newUuid.bytes, sizeof(own))) return CUDA_ERROR_INVALID_VALUE;
+  if (AllZero(args.gpuPairs->newUuid.bytes, sizeof(own))) return CUDA_ERROR_INVALID_VALUE;
   std::memcpy(device->data(), args.gpuPairs->newUuid.bytes, device->size());
   return CUDA_SUCCESS;
 }
@@ -138,16 +139,16 @@ CUresult cuCheckpointProcessGetState(int pid, CUprocessState* state) {
 
 CUresult cuCheckpointProcessLock(int pid, CUcheckpointLockArgs* args) {
   const CheckpointChange change;
-  LONGWIRE_TRY(Begin("cuCheckpointProcessLock", pid, change, CU_PROCESS_STATE_RUNNING));
+  LONGWIRE_TRY(BeginChange("cuCheckpointProcessLock", pid, change, CU_PROCESS_STATE_RUNNING));
   unsigned timeout = 0;
   if (args != nullptr) {
     timeout = args->timeoutMs;
-    if (args->reserved0 != 0 || !IsZero(args->reserved1, sizeof(args->reserved1))) {
+    if (args->reserved0 != 0 || !AllZero(args->reserved1, sizeof(args->reserved1))) {
       return CUDA_ERROR_INVALID_VALUE;
     }
   }
-  const auto deadline = timeout == 0 ? Clock::time_point::max()
-                                     : Clock::now() + std::chrono::milliseconds(timeout);
+  const auto deadline =
+      timeout == 0 ? Clock::time_point::max() : Clock::now() + std::chrono::milliseconds(timeout);
   CheckpointChange::HoldCalls(true);
   if (AwaitAllWork(deadline)) {
     CheckpointChange::Set(CU_PROCESS_STATE_LOCKED);
@@ -160,32 +161,34 @@ CUresult cuCheckpointProcessLock(int pid, CUcheckpointLockArgs* args) {
 CUresult cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointArgs* args) {
   constexpr const char* kCall = "cuCheckpointProcessCheckpoint";
   const CheckpointChange change;
-  LONGWIRE_TRY(Begin(kCall, pid, change, CU_PROCESS_STATE_LOCKED));
-  if (args != nullptr && !IsZero(args, sizeof(*args))) return CUDA_ERROR_INVALID_VALUE;
+  LONGWIRE_TRY(BeginChange(kCall, pid, change, CU_PROCESS_STATE_LOCKED));
+  if (args != nullptr && !AllZero(args, sizeof(*args))) return CUDA_ERROR_INVALID_VALUE;
   if (Sessions().size() != 1) {
-    return Unsupported(kCall, "the program has devices of several servers, whose sessions cannot "
-                              "be suspended");
+    return RefuseCheckpoint(kCall,
+                            "the program has devices of several servers, whose sessions cannot "
+                            "be suspended");
   }
   if (IsLocal(ProcessOptions())) {
-    return Unsupported(kCall, "a program at the server's local socket shares memory with its "
-                              "worker and cannot be suspended; connect by the network instead");
+    return RefuseCheckpoint(kCall,
+                            "a program at the server's local socket shares memory with its "
+                            "worker and cannot be suspended; connect by the network instead");
   }
-  return Change(kCall, {.wish = SuspensionWish::kSuspend});
+  return ChangeSession(kCall, {.wish = SuspensionWish::kSuspend});
 }
 
 CUresult cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArgs* args) {
   constexpr const char* kCall = "cuCheckpointProcessRestore";
   const CheckpointChange change;
-  LONGWIRE_TRY(Begin(kCall, pid, change, CU_PROCESS_STATE_CHECKPOINTED));
+  LONGWIRE_TRY(BeginChange(kCall, pid, change, CU_PROCESS_STATE_CHECKPOINTED));
   wire::SuspensionRequest request{.wish = SuspensionWish::kRestore};
-  if (args != nullptr) LONGWIRE_TRY(DeviceOf(*args, &request.device));
-  return Change(kCall, request);
+  if (args != nullptr) LONGWIRE_TRY(DeviceOfPairs(*args, &request.device));
+  return ChangeSession(kCall, request);
 }
 
 CUresult cuCheckpointProcessUnlock(int pid, CUcheckpointUnlockArgs* args) {
   const CheckpointChange change;
-  LONGWIRE_TRY(Begin("cuCheckpointProcessUnlock", pid, change, CU_PROCESS_STATE_LOCKED));
-  if (args != nullptr && !IsZero(args, sizeof(*args))) return CUDA_ERROR_INVALID_VALUE;
+  LONGWIRE_TRY(BeginChange("cuCheckpointProcessUnlock", pid, change, CU_PROCESS_STATE_LOCKED));
+  if (args != nullptr && !AllZero(args, sizeof(*args))) return CUDA_ERROR_INVALID_VALUE;
   CheckpointChange::Set(CU_PROCESS_STATE_RUNNING);
   CheckpointChange::HoldCalls(false);
   return CUDA_SUCCESS;

@@ -34,8 +34,7 @@ class CheckpointWriter {
  public:
   // Writes the head into `file`, which is empty. Every failure is kept, and Finish tells it.
   // A file that would have more bytes than `limit` is such a failure.
-  CheckpointWriter(int file, const std::optional<CheckpointKey>& key,
-                   uint64_t limit = UINT64_MAX);
+  CheckpointWriter(int file, const std::optional<CheckpointKey>& key, uint64_t limit = UINT64_MAX);
   ~CheckpointWriter();
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;

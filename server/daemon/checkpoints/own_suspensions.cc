@@ -18,12 +18,14 @@ bool BytesLeft(const config::Config& config, const std::vector<Ticket>& suspende
     ++files;
     used += one.bytes;
   }
-  *sentence = "the tenant has as many sessions suspended by their programs as it may "
-              "(checkpoint_own_sessions: " +
-              std::to_string(config.checkpoint_own_sessions()) + "); restore or end one";
+  *sentence =
+      "the tenant has as many sessions suspended by their programs as it may "
+      "(checkpoint_own_sessions: " +
+      std::to_string(config.checkpoint_own_sessions()) + "); restore or end one";
   if (files >= config.checkpoint_own_sessions()) return false;
-  *sentence = "the files of the tenant's suspended sessions have as many bytes as they may "
-              "(checkpoint_own_bytes); restore or end one";
+  *sentence =
+      "the files of the tenant's suspended sessions have as many bytes as they may "
+      "(checkpoint_own_bytes); restore or end one";
   if (used >= config.checkpoint_own_bytes()) return false;
   *bytes = config.checkpoint_own_bytes() - used;
   sentence->clear();

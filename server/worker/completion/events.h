@@ -47,7 +47,8 @@ class Events {
   CUresult Elapsed(uint64_t start, uint64_t start_version, uint64_t end, uint64_t end_version,
                    float* milliseconds);
 
-  // For sessions that move (events_moving.cc). Nothing is under way; `enter` makes a context current.
+  // For sessions that move (events_moving.cc). Nothing is under way; `enter` makes a context
+  // current.
   using Enter = std::function<CUresult(const Context&)>;
   CUresult Carry(std::vector<CarriedEvent>* carried, CarriedMoment* moment, const Enter& enter);
   CUresult Restore(const std::vector<CarriedEvent>& carried, const CarriedMoment& moment,

@@ -141,7 +141,8 @@ CUresult Events::SinceMove(const Event& event, const EventVersion& version, doub
   if (then == moments_.end()) return CUDA_ERROR_INVALID_HANDLE;
   float since = 0;
   LONGWIRE_TRY(driver_.cuEventElapsedTime_v2(&since, then->second.event, version.handle));
-  const auto apart = static_cast<double>(static_cast<int64_t>(then->second.nanos - restored_nanos_));
+  const auto apart =
+      static_cast<double>(static_cast<int64_t>(then->second.nanos - restored_nanos_));
   *milliseconds = static_cast<double>(since) + apart / kNanosPerMilli;
   return CUDA_SUCCESS;
 }

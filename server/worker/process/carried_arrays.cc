@@ -18,8 +18,8 @@ constexpr unsigned kWithoutMemory = CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_
 CUresult RowsOf(const DriverTable& driver, CUarray array, ArrayRows* rows) {
   CUDA_ARRAY3D_DESCRIPTOR shape{};
   LONGWIRE_TRY(driver.cuArray3DGetDescriptor_v2(&shape, array));
-  const uint64_t texel =
-      base::TexelBytes(static_cast<uint32_t>(shape.Format), static_cast<uint32_t>(shape.NumChannels));
+  const uint64_t texel = base::TexelBytes(static_cast<uint32_t>(shape.Format),
+                                          static_cast<uint32_t>(shape.NumChannels));
   if (texel == 0 || (shape.Flags & kWithoutMemory) != 0) return CUDA_ERROR_NOT_SUPPORTED;
   rows->row_bytes = texel * shape.Width;
   rows->rows = std::max<uint64_t>(shape.Height, 1);
@@ -70,7 +70,8 @@ std::string FindArrays(WorkerSession& session, std::vector<Contents>* arrays) {
       ArrayRows rows;
       CUresult result = ArrayOf(session, one, &array, &rows);
       if (level != 0 && result == CUDA_ERROR_INVALID_VALUE) break;  // there are no more
-      if (result == CUDA_ERROR_NOT_SUPPORTED) return "it has an array of a format that is not moved";
+      if (result == CUDA_ERROR_NOT_SUPPORTED)
+        return "it has an array of a format that is not moved";
       if (result != CUDA_SUCCESS) {
         return "one of its arrays is not known (error " + std::to_string(result) + ")";
       }

@@ -22,8 +22,7 @@ struct ArrayRows {
 // kind whose bytes cannot be read.
 std::string FindArrays(WorkerSession& session, std::vector<Contents>* arrays);
 // The array that `contents` names; an error if there is none.
-CUresult ArrayOf(WorkerSession& session, const Contents& contents, CUarray* array,
-                 ArrayRows* rows);
+CUresult ArrayOf(WorkerSession& session, const Contents& contents, CUarray* array, ArrayRows* rows);
 // `count` rows from number `first` on, counted through all slices. A context is current.
 CUresult CopyRows(const DriverTable& driver, CUarray array, const ArrayRows& rows, uint64_t first,
                   uint64_t count, std::byte* host, bool to_host);

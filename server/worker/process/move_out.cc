@@ -226,8 +226,8 @@ bool MoveOut::WriteBytesOf(SnapshotWriter& to, const Contents& contents, std::sp
     shown.emplace(session_.memory(), contents.chunk, contents.bytes);
     address = shown->address();
     if (shown->result() != CUDA_SUCCESS) {
-      *problem = "its unmapped memory cannot be read (error " +
-                 std::to_string(shown->result()) + ")";
+      *problem =
+          "its unmapped memory cannot be read (error " + std::to_string(shown->result()) + ")";
       return false;
     }
   }

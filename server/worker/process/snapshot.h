@@ -1,6 +1,7 @@
 // What a session that moves is, as the old worker writes it into a stream and the new one reads it:
 // frames of a head and bytes, in this order: State, for each entry of the journal an EntryHead, for
-// each chunk of device memory, each variable of a module and each array a Contents with its Parts, End.
+// each chunk of device memory, each variable of a module and each array a Contents with its Parts,
+// End.
 #pragma once
 
 #include <cstdint>
