@@ -33,6 +33,7 @@ inline constexpr LockRank kPlacementTable{260, "daemon::PlacementTable::mutex_"}
 inline constexpr LockRank kHostMemoryTable{265, "gates::HostMemoryTable::mutex_"};
 inline constexpr LockRank kLinkedSessions{267, "daemon::LinkedSessions::mutex_"};
 inline constexpr LockRank kSuspended{268, "daemon::Suspended::mutex_"};
+inline constexpr LockRank kOwnSuspensions{269, "daemon::OwnSuspensions::mutex_"};
 inline constexpr LockRank kImages{270, "daemon::Images::mutex_"};
 inline constexpr LockRank kImageStore{280, "images::ImageStore::mutex_"};
 inline constexpr LockRank kUsedImages{285, "pool::UsedImages::mutex_"};

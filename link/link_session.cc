@@ -56,6 +56,8 @@ void LinkSession::Run() {
   if (!message || message->bytes.size() > wire::kMaxOpenBytes) return;
   if (wire::IsViewRequest(message->bytes)) {
     AnswerView(*message);
+  } else if (wire::IsSuspensionRequest(message->bytes)) {
+    AnswerSuspension(*message);
   } else if (wire::IsResumeRequest(message->bytes)) {
     if (Resume(*message)) Relay();
   } else if (Open(*message)) {

@@ -1,7 +1,8 @@
 // One program that has connected to the link's socket: takes its OpenRequest, opens a session at a
 // server, gives the program its rings and relays them until either side ends. The session's own
 // logs are relayed at once, each lane from its first use. A program that only asks which devices
-// there are (wire::ViewRequest) gets one answer. A program whose link has ended goes on here
+// there are (wire::ViewRequest) gets one answer, and so does one that wants its session suspended
+// (wire::SuspensionRequest). A program whose link has ended goes on here
 // (wire::ResumeRequest).
 #pragma once
 
@@ -27,6 +28,7 @@
 #include "wire/open.h"
 #include "wire/places.h"
 #include "wire/socket.h"
+#include "wire/suspension.h"
 
 namespace longwire::link {
 
@@ -65,6 +67,9 @@ class LinkSession {
   void NoteSession(const transport::Token& token);
   bool AdoptLanes(wire::Message& message, uint32_t lanes);
   void AnswerView(const wire::Message& message);
+  void AnswerSuspension(const wire::Message& message);
+  bool AskSuspension(const transport::Address& server, const transport::SuspendRequest& request,
+                     wire::SuspensionReply* reply);
   std::optional<size_t> FirstOf(ServerRace::Try attempt, std::string* sentence);
   Asked& AskedOf(size_t place);
   bool Reach(Contender& contender, Asked* asked, std::string* sentence);

@@ -8,6 +8,7 @@
 #include "client-shim/connect/options.h"
 #include "client-shim/context/current_context.h"
 #include "client-shim/entry/error_log.h"
+#include "client-shim/session/checkpoint_lock.h"
 #include "client-shim/stream/capture.h"
 #include "client-shim/support/threads.h"
 #include "client-shim/tracing/recorder.h"
@@ -79,6 +80,9 @@ void Entry::CheckSlowly() {
       code_ = CUDA_ERROR_NOT_INITIALIZED;
       break;
   }
+  // Host functions belong to work that is waited for before the lock is there.
+  const bool waits = code_ == CUDA_SUCCESS && !ThisThread().runs_host_function;
+  if (waits && !AllowedInHostFunction(id_)) AwaitCheckpointUnlock();
   // There are programs that ask in a host function whether an event has come to pass; the driver
   // need not refuse it.
   if (code_ == CUDA_SUCCESS && ThisThread().runs_host_function && !AllowedInHostFunction(id_)) {

@@ -51,6 +51,7 @@ bool AcceptLoop::Start(std::string* sentence) {
   AcceptOpen(*this);
   AcceptInspect(*this);
   AcceptAdmin(*this);
+  AcceptSuspend(*this);
   AcceptExecute(*this);
   AcceptTransfer(*this);
   transport::SetSpinningBegins([this] { SpinningBegins(); });

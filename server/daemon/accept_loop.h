@@ -121,6 +121,7 @@ class AcceptLoop {
 void AcceptOpen(AcceptLoop& loop);
 void AcceptInspect(AcceptLoop& loop);
 void AcceptAdmin(AcceptLoop& loop);
+void AcceptSuspend(AcceptLoop& loop);
 void AcceptExecute(AcceptLoop& loop);
 void AcceptTransfer(AcceptLoop& loop);
 

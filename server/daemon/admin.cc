@@ -150,6 +150,10 @@ transport::AdminReply Admin::Migrate(const std::string& who, uint64_t id, int32_
 transport::AdminReply Admin::Checkpoint(const std::string& who, uint64_t id,
                                         const std::string& file) {
   std::string sentence;
+  if (file.starts_with(kOwnFiles)) {
+    return Refuse("files whose names begin with " + kOwnFiles +
+                  " are those of programs that suspend themselves; choose another name");
+  }
   return table_.Suspend(id, file, &sentence) ? Done(who, sentence) : Refuse(sentence);
 }
 

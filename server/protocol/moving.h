@@ -18,7 +18,7 @@
 
 namespace longwire::moving {
 
-inline constexpr uint32_t kVersion = 3;  // of the stream
+inline constexpr uint32_t kVersion = 4;  // of the stream
 
 struct MoveOut {
   static constexpr uint32_t kKind = 401;

@@ -90,6 +90,8 @@ metrics_per_session: false
 watch_group: longwire-web
 checkpoint_dir: none
 checkpoint_grace: 24h
+checkpoint_own_sessions: 0
+checkpoint_own_bytes: 64GiB
 kernel_statistics: none
 kernel_history: none
 )";

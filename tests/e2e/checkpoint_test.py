@@ -305,6 +305,68 @@ class CheckpointTest(counted_training.TrainingCase):
         self.expect_right(longwire, program)
         print(outcomes, file=sys.stderr)
 
+    def test_a_new_worker_that_is_killed_at_a_restore(self):
+        """The session stays suspended, until its ticket is gone: then it ends with an error."""
+        longwire = self.serve(warm_workers=0)
+        program = self.start(longwire)
+        self.suspended(longwire, "one")
+        begin = time.monotonic()
+        self.restored(longwire, "one")
+        span = time.monotonic() - begin
+        for turn in range(20 if LONG else 3):
+            name = f"turn-{turn}"
+            self.suspended(longwire, name)
+            server.wait_for(lambda: not longwire.processes().get("longwire-worker"), 20, "no worker")
+            command = subprocess.Popen(
+                [longwire.dist / "bin" / "longwire", "admin", "restore", name],
+                env=longwire.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            server.wait_for(lambda: longwire.processes().get("longwire-worker"), 20, "a worker")
+            (victim,) = longwire.processes()["longwire-worker"]
+            time.sleep(self.random.random() * span)
+            try:
+                os.kill(victim, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            command.communicate(timeout=60)
+            now = longwire.status()
+            if now.get("suspended"):
+                self.assertEqual([], now["sessions"])
+                self.assertIsNone(program.poll())
+                self.restored(longwire, name)
+                continue
+            break  # it was the session's only worker
+        out, _ = program.communicate(timeout=60)
+        self.assertIn(program.returncode, (0, 3), out)
+        self.assertIn("ERROR" if program.returncode == 3 else "PASS counted_training", out)
+        server.wait_for(longwire.is_unused, 10, "the memory of all workers")
+
+    def test_an_old_worker_that_is_killed_while_it_is_suspended(self):
+        """It ends with an error, or it is suspended and goes on with the right values."""
+        for _ in range(10 if LONG else 2):
+            longwire = self.serve(warm_workers=0)
+            program = self.start(longwire)
+            session = self.session(longwire)
+            command = subprocess.Popen(
+                [longwire.dist / "bin" / "longwire", "admin", "checkpoint", str(session["id"]),
+                 "one"], env=longwire.environment(), stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE, text=True)
+            time.sleep(self.random.random() * 0.5)
+            try:
+                os.kill(session["worker_pid"], signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            command.communicate(timeout=60)
+            suspended = longwire.status().get("suspended", [])
+            self.assertEqual(command.returncode == 0, bool(suspended), longwire.log_tail())
+            if suspended:
+                self.restored(longwire, "one")
+                self.expect_right(longwire, program)
+                continue
+            out, _ = program.communicate(timeout=60)
+            self.assertEqual(3, program.returncode, out)
+            self.assertEqual([], [one for one in longwire.kept.iterdir()
+                                  if one.name != ".suspended"])
+
 
 if __name__ == "__main__":
     if LONG:

@@ -33,7 +33,7 @@ SLICE, REST = 0.004, 0.15  # seconds that a slowed program runs, and stands
 # What may be said of any session: it ended before or while it was moved, or was never quiet. A
 # program may also end while its session is suspended, which ends that and removes the file.
 PASSING = ("cannot be read: No such file", "the file is void", "there is no session", "busy:",
-           "it ended meanwhile", "a worker ended meanwhile")
+           "it ended meanwhile", "a worker ended meanwhile", "its new worker ended at the switch")
 
 
 def reasons():

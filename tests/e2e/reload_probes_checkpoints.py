@@ -1,4 +1,6 @@
 """Probes of the keys about sessions that are suspended."""
+import subprocess
+
 import server
 from reload_cases import probe, start
 
@@ -35,3 +37,29 @@ def wait_for_a_restore(case):
     case.assertEqual(1, len(case.status()["suspended"]))
     case.longwire.reload(checkpoint_grace="1s")
     server.wait_for(lambda: not case.status().get("suspended"), 20, "the end of the session")
+
+
+def suspended_by_itself(case):
+    """What a program gets that wants to be suspended, with what the configuration says now."""
+    process = subprocess.Popen(
+        case.longwire.command(case.longwire.program("driver_own_checkpoint.driver")),
+        env=case.longwire.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True)
+    out, err = process.communicate("lock\ncheckpoint\nrestore\nunlock\n", timeout=60)
+    case.assertEqual(0, process.returncode, (out, err, case.longwire.log_tail()))
+    return out.splitlines()[2], err
+
+
+@probe("checkpoint_own_sessions")
+def allow_programs(case):
+    case.assertIn("checkpoint_own_sessions", suspended_by_itself(case)[1])
+    case.longwire.reload(checkpoint_own_sessions="1")
+    case.assertEqual(("0 2", ""), suspended_by_itself(case))
+
+
+@probe("checkpoint_own_bytes")
+def limit_their_bytes(case):
+    case.longwire.reload(checkpoint_own_sessions="1", checkpoint_own_bytes="2MiB")
+    said, err = suspended_by_itself(case)
+    case.assertEqual("801 1", said)
+    case.assertIn("checkpoint_own_bytes", err)

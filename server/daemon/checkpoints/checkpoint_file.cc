@@ -109,8 +109,9 @@ bool ReadCheckpointKey(const std::string& path, CheckpointKey* key, std::string*
   return ends;
 }
 
-CheckpointWriter::CheckpointWriter(int file, const std::optional<CheckpointKey>& key)
-    : file_(file) {
+CheckpointWriter::CheckpointWriter(int file, const std::optional<CheckpointKey>& key,
+                                   uint64_t limit)
+    : file_(file), limit_(limit) {
   head_ = {kFormat, moving::kVersion, key.has_value(), {}, LONGWIRE_VERSION};
   if (getrandom(head_.salt.data(), head_.salt.size(), 0) !=
       static_cast<ssize_t>(head_.salt.size())) {
@@ -134,6 +135,11 @@ CheckpointWriter::CheckpointWriter(int file, const std::optional<CheckpointKey>&
 CheckpointWriter::~CheckpointWriter() = default;
 
 bool CheckpointWriter::WriteAll(std::span<const std::byte> bytes) {
+  if (problem_.empty() && bytes.size() > limit_ - written_) {
+    problem_ = "the file would have more than " + std::to_string(limit_ >> 20) +
+               " MiB, which is what is left for it (checkpoint_own_bytes)";
+  }
+  written_ += problem_.empty() ? bytes.size() : 0;
   while (problem_.empty() && !bytes.empty()) {
     ssize_t written = write(file_, bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;

@@ -33,7 +33,8 @@ struct CheckpointHead {
 class CheckpointWriter {
  public:
   // Writes the head into `file`, which is empty. Every failure is kept, and Finish tells it.
-  CheckpointWriter(int file, const std::optional<CheckpointKey>& key);
+  // A file that would have more bytes than `limit` is such a failure.
+  CheckpointWriter(int file, const std::optional<CheckpointKey>& key, uint64_t limit = UINT64_MAX);
   ~CheckpointWriter();
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
@@ -50,6 +51,8 @@ class CheckpointWriter {
   bool WriteAll(std::span<const std::byte> bytes);
 
   const int file_;
+  const uint64_t limit_;
+  uint64_t written_ = 0;
   CheckpointHead head_;
   Digest chain_{};
   std::unique_ptr<PieceCipher> cipher_;  // nullptr: no key

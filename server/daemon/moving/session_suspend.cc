@@ -33,8 +33,9 @@ constexpr size_t kReadPiece = 1 << 20;
 
 class SessionTable::Suspender {
  public:
-  Suspender(SessionTable& table, std::shared_ptr<ServerSession> old, const std::string& file)
-      : table_(table), old_(old), name_(file), worker_(std::in_place, old) {}
+  Suspender(SessionTable& table, std::shared_ptr<ServerSession> old, const std::string& file,
+            uint64_t limit)
+      : table_(table), old_(old), name_(file), limit_(limit), worker_(std::in_place, old) {}
   ~Suspender() {
     stream_ = {};
     worker_.reset();  // it goes on
@@ -64,7 +65,7 @@ class SessionTable::Suspender {
     stream_ = std::move(stream.ours);
     if (!worker_->Ask(std::move(stream.theirs), sentence) || !worker_->Hold(sentence)) return false;
     old_->SetMoves("stands still while it is written into " + name_);
-    CheckpointWriter to(file_.get(), key);
+    CheckpointWriter to(file_.get(), key, limit_);
     if (!WriteSession(to, sentence) || !to.Finish(sentence)) return false;
     return Commit(to, sentence);
   }
@@ -173,16 +174,18 @@ class SessionTable::Suspender {
   SessionTable& table_;
   const std::shared_ptr<ServerSession> old_;
   const std::string name_;
+  const uint64_t limit_;  // of the file, in bytes
   std::optional<OldWorker> worker_;
   wire::Descriptor file_, stream_;
   bool made_ = false;
   bool suspended_ = false;
 };
 
-bool SessionTable::Suspend(uint64_t id, const std::string& file, std::string* sentence) {
+bool SessionTable::Suspend(uint64_t id, const std::string& file, std::string* sentence,
+                           uint64_t limit) {
   auto session = FindToMove(id, sentence);
   if (session == nullptr) return false;
-  bool done = Suspender(*this, session, file).Run(sentence);
+  bool done = Suspender(*this, session, file, limit).Run(sentence);
   if (!done) *sentence = "session " + std::to_string(id) + " is not suspended: " + *sentence;
   Log(done ? LogLevel::kInfo : LogLevel::kWarning, session->subject(), *sentence);
   return done;

@@ -16,6 +16,7 @@
 #include "base/mutex.h"
 #include "server/admission/entrance.h"
 #include "server/config/live_config.h"
+#include "server/daemon/checkpoints/own_suspensions.h"
 #include "server/daemon/checkpoints/suspended.h"
 #include "server/daemon/policies/policies.h"
 #include "server/daemon/policies/takers.h"
@@ -89,7 +90,9 @@ class SessionTable {
   std::vector<std::string> MoveAwayFrom(int32_t device);
   // Suspends a session into a file of this name (session_suspend.cc). False with a sentence, and
   // it goes on.
-  bool Suspend(uint64_t id, const std::string& file, std::string* sentence);
+  // `limit`: of the file, in bytes.
+  bool Suspend(uint64_t id, const std::string& file, std::string* sentence,
+               uint64_t limit = UINT64_MAX);
   // A suspended session goes on, on the device or where the placement puts it (session_restore.cc).
   // False with a sentence, and it stays suspended.
   bool Restore(const std::string& file, std::optional<int32_t> device, std::string* sentence);
@@ -100,6 +103,7 @@ class SessionTable {
   std::optional<std::chrono::milliseconds> WaitFor(const transport::Attach& attach,
                                                    const Peer& peer);
   Suspended& suspended() { return suspended_; }
+  OwnSuspensions& own_suspensions() { return own_suspensions_; }
   std::vector<std::shared_ptr<ServerSession>> List();
   // Why a session ended that was the peer's; empty if there is none.
   std::string FarewellTo(const Peer& peer, uint64_t session);
@@ -266,6 +270,7 @@ class SessionTable {
   Images images_;  // its threads use all above
   admission::Entrance entrance_;
   Suspended suspended_;
+  OwnSuspensions own_suspensions_;
 
   base::Mutex mutex_{base::ranks::kSessionTable};
   base::CondVar changed_;

@@ -4,6 +4,8 @@
 
 #include <chrono>
 
+#include "base/try.h"
+
 namespace longwire::worker {
 namespace {
 
@@ -55,6 +57,7 @@ void Events::DestroyAllOf(const Context& context) {
     event.context = nullptr;
     event.fixed = nullptr;
   }
+  moments_.erase(context.id);
   for (auto& [key, handles] : pool_) {
     if (key.first != context.id) continue;
     for (CUevent handle : handles) driver_.cuEventDestroy_v2(handle);
@@ -146,6 +149,7 @@ CUresult Events::Record(uint64_t event, uint64_t version, uint32_t flags, Stream
                       : driver_.cuEventRecord(place.handle, stream.handle);
   }
   place.issued = true;
+  place.captured = stream.capturing;
   place.failed = result != CUDA_SUCCESS;
   if (version > found->newest_issued) found->newest_issued = version;
   DropOldVersions(*found);
@@ -202,6 +206,7 @@ CUresult Events::Elapsed(uint64_t start, uint64_t start_version, uint64_t end, u
   base::MutexLock lock(mutex_);
   CUevent handles[2] = {};
   const EventVersion* found_versions[2] = {};
+  const Event* found_events[2] = {};
   const uint64_t ids[2] = {start, end};
   const uint64_t versions[2] = {start_version, end_version};
   for (int i = 0; i < 2; ++i) {
@@ -213,9 +218,16 @@ CUresult Events::Elapsed(uint64_t start, uint64_t start_version, uint64_t end, u
     if (place->second.handle == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     handles[i] = place->second.handle;
     found_versions[i] = &place->second;
+    found_events[i] = found;
   }
   if (found_versions[0]->before_nanos || found_versions[1]->before_nanos) {
-    return ElapsedOverMove(*found_versions[0], *found_versions[1], milliseconds);
+    double since[2] = {};
+    if (found_events[0]->context != found_events[1]->context) return CUDA_ERROR_INVALID_HANDLE;
+    for (int i = 0; i < 2; ++i) {
+      LONGWIRE_TRY(SinceMove(*found_events[i], *found_versions[i], &since[i]));
+    }
+    *milliseconds = static_cast<float>(since[1] - since[0]);
+    return CUDA_SUCCESS;
   }
   // A record counts as finished when the work before it is; the record itself is a moment later.
   auto begun = std::chrono::steady_clock::now();

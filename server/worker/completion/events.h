@@ -2,6 +2,7 @@
 // so that a wait submitted before a newer record still waits for the older one.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <vector>
 
@@ -46,10 +47,12 @@ class Events {
   CUresult Elapsed(uint64_t start, uint64_t start_version, uint64_t end, uint64_t end_version,
                    float* milliseconds);
 
-  // For sessions that move (events_moving.cc). Nothing is under way, and a context is current.
-  CUresult Carry(std::vector<CarriedEvent>* carried, CarriedMoment* moment);
+  // For sessions that move (events_moving.cc). Nothing is under way; `enter` makes a context
+  // current.
+  using Enter = std::function<CUresult(const Context&)>;
+  CUresult Carry(std::vector<CarriedEvent>* carried, CarriedMoment* moment, const Enter& enter);
   CUresult Restore(const std::vector<CarriedEvent>& carried, const CarriedMoment& moment,
-                   const HandleTable<Context>& contexts);
+                   const HandleTable<Context>& contexts, const Enter& enter);
 
   // For graphs: gives the event one driver event, which all its records use from now on. The state
   // of the newest record is kept. The context is current.
@@ -74,8 +77,9 @@ class Events {
   using Versions = std::map<uint64_t, EventVersion>;
   // A call that waits for the version was issued or dropped.
   void HasWaited(Event& event, Versions::iterator place) LONGWIRE_REQUIRES(mutex_);
-  CUresult MarkMoment() LONGWIRE_REQUIRES(mutex_);
-  CUresult ElapsedOverMove(const EventVersion& start, const EventVersion& end, float* milliseconds)
+  CUresult MarkMoments(const std::vector<std::shared_ptr<Context>>& contexts, const Enter& enter)
+      LONGWIRE_REQUIRES(mutex_);
+  CUresult SinceMove(const Event& event, const EventVersion& version, double* milliseconds)
       LONGWIRE_REQUIRES(mutex_);
   Event* Find(uint64_t event) LONGWIRE_REQUIRES(mutex_);
 
@@ -84,8 +88,13 @@ class Events {
   std::map<uint64_t, Event> events_ LONGWIRE_GUARDED_BY(mutex_);
   std::map<PoolKey, std::vector<CUevent>> pool_ LONGWIRE_GUARDED_BY(mutex_);
   std::map<CUevent, std::weak_ptr<FixedEvent>> fixed_ LONGWIRE_GUARDED_BY(mutex_);
-  // Of the move: the driver's event and the clock.
-  CUevent moment_ LONGWIRE_GUARDED_BY(mutex_) = nullptr;
+  // Of the move: in each context, by number, an event of the driver's and when it was recorded; and
+  // the moment after all of them.
+  struct Moment {
+    CUevent event = nullptr;
+    uint64_t nanos = 0;
+  };
+  std::map<uint32_t, Moment> moments_ LONGWIRE_GUARDED_BY(mutex_);
   uint64_t moment_nanos_ LONGWIRE_GUARDED_BY(mutex_) = 0;
   uint64_t restored_nanos_ LONGWIRE_GUARDED_BY(mutex_) = 0;  // when this worker took it over
   size_t driver_events_ LONGWIRE_GUARDED_BY(mutex_) = 0;

@@ -80,10 +80,16 @@ uint64_t Issuer::LowestWaiting() const {
 }
 
 bool Issuer::IsIdle() const {
+  // A stream that a capture went through looks captured until its next call.
+  auto captures = [](const Stream& stream) {
+    if (!stream.capturing) return false;
+    base::MutexLock lock(stream.context->capture_mutex);
+    return stream.context->captures != 0;
+  };
   return waiting_.empty() && touched_.empty() &&
-         std::ranges::none_of(streams_, [](const auto& stream) {
+         std::ranges::none_of(streams_, [&](const auto& stream) {
            base::MutexLock lock(stream->issue_mutex);
-           return stream->capturing || stream->unmarked != 0 || !stream->actions.empty();
+           return captures(*stream) || stream->unmarked != 0 || !stream->actions.empty();
          });
 }
 

@@ -74,8 +74,11 @@ class Memory {
   // For sessions that move (memory_moving.cc), on one device. Restore returns what was leased with
   // the opening, and leases and maps what the old worker had.
   CarriedMemory Carry();
-  // True if a chunk that was mapped once is mapped nowhere now: what it holds cannot be read.
-  bool HoldsUnmapped();
+  // Chunks with bytes to which no mapping gives access. Show maps one at an address beside the
+  // windows, until Hide.
+  std::vector<CarriedChunk> Hidden();
+  CUresult Show(uint64_t chunk, CUdeviceptr* address);
+  void Hide(CUdeviceptr address, uint64_t bytes);
   CUresult Restore(const CarriedMemory& carried);
 
   // Bytes that Map would cover; 0 if a chunk is unknown.

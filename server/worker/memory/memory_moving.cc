@@ -1,6 +1,7 @@
 // Chunks and mappings of a session that moves: read in the old worker, made again in the new one,
 // with chunks of another keeper under the same numbers at the same addresses.
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "base/try.h"
@@ -19,11 +20,41 @@ CarriedMemory Memory::Carry() {
   return carried;
 }
 
-bool Memory::HoldsUnmapped() {
+std::vector<CarriedChunk> Memory::Hidden() {
   base::MutexLock lock(mutex_);
-  return std::ranges::any_of(chunks_, [](const auto& entry) {
-    return entry.second.handle != 0 && entry.second.mappings == 0;
-  });
+  std::set<uint64_t> accessible;
+  for (const auto& [address, mapping] : mappings_) {
+    if (mapping.access) accessible.insert(mapping.chunk);
+  }
+  std::vector<CarriedChunk> hidden;
+  for (const auto& [number, chunk] : chunks_) {
+    // Without a handle it was never mapped.
+    if (chunk.handle == 0 || accessible.contains(number)) continue;
+    hidden.push_back({number, chunk.bytes});
+  }
+  return hidden;
+}
+
+CUresult Memory::Show(uint64_t chunk, CUdeviceptr* address) {
+  base::MutexLock lock(mutex_);
+  auto found = chunks_.find(chunk);
+  if (found == chunks_.end()) return CUDA_ERROR_INVALID_HANDLE;
+  Chunk& shown = found->second;
+  LONGWIRE_TRY(Import(&shown));
+  LONGWIRE_TRY(driver_.cuMemAddressReserve(address, shown.bytes, 0, 0, 0));
+  CUresult result = driver_.cuMemMap(*address, shown.bytes, 0, shown.handle, 0);
+  if (result == CUDA_SUCCESS) {
+    result = Access(*address, shown.bytes, 0, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    if (result == CUDA_SUCCESS) return result;
+    driver_.cuMemUnmap(*address, shown.bytes);
+  }
+  driver_.cuMemAddressFree(*address, shown.bytes);
+  return result;
+}
+
+void Memory::Hide(CUdeviceptr address, uint64_t bytes) {
+  driver_.cuMemUnmap(address, bytes);
+  driver_.cuMemAddressFree(address, bytes);
 }
 
 CUresult Memory::LeaseCarried(const CarriedMemory& carried) {

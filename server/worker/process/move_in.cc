@@ -3,18 +3,26 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <optional>
+#include <thread>
 
 #include "server/protocol/moving.h"
 #include "server/worker/issue/executor.h"
+#include "server/worker/process/carried_arrays.h"
 #include "server/worker/process/move_out.h"
 #include "server/worker/process/session.h"
 #include "server/worker/process/snapshot.h"
 #include "server/worker/support/log_line.h"
+#include "wire/record.h"
 
 namespace longwire::worker {
 namespace {
 
 constexpr size_t kReadPiece = size_t{8} << 20;
+// Of a call that waits for another thread of the worker.
+constexpr std::chrono::seconds kRepeatPatience{60};
+constexpr std::chrono::milliseconds kRepeatLook{1};
 const char* const kBroken = "the old worker's stream is broken";
 
 std::string Failed(const char* what, CUresult result) {
@@ -30,6 +38,7 @@ class Rebuilding {
   std::string Run() {
     session_.down().Mute();
     std::string problem = TakeState();
+    if (problem.empty()) problem = PlaceMemory();
     bool placed = false;
     Contents contents;
     std::vector<std::byte> head;
@@ -50,6 +59,7 @@ class Rebuilding {
       } else if (message::Unpack(head, &part) == wire::WireResult::kOk) {
         problem = Fill(contents, part);
       } else if (message::Unpack(head, &end) == wire::WireResult::kOk) {
+        shown_.reset();
         return end.frames == from_.frames() ? "" : kBroken;
       } else {
         problem = kBroken;
@@ -105,6 +115,7 @@ class Rebuilding {
     entry.call.flags = head.flags;
     entry.call.thread = head.thread;
     entry.call.context = head.context;
+    entry.call.stream = head.stream;
     entry.result = head.result;
     entry.knowledge = head.knowledge;
     if (std::max({head.arguments, head.reply, head.image}) > Journal::kMaxBytes) return kBroken;
@@ -112,7 +123,7 @@ class Rebuilding {
     entry.reply.resize(head.reply);
     std::vector<std::byte> image(head.image);
     if (!from_.ReadBytes(entry.call.arguments) || !from_.ReadBytes(entry.reply) ||
-        !from_.ReadBytes(image) || !Rebuilds(entry.call.call)) {
+        !from_.ReadBytes(image) || !Journal::Keeps(entry.call)) {
       return kBroken;
     }
     if (!image.empty()) {
@@ -120,11 +131,40 @@ class Rebuilding {
     }
     session_.journal().Expect(entry);
     session_.journal().Read(entry.call);
-    if (Executor(session_).Execute(entry.call, nullptr) == kNotYet) {
+    if (Repeat(entry.call) == kNotYet) {
       return std::string(CallName(entry.call.call)) + " cannot be repeated at once";
     }
     std::string difference = session_.journal().Difference();
     return difference.empty() ? session_.journal().Unmovable() : difference;
+  }
+
+  // What goes into a graph stands in its stream, as its capture needs it.
+  CUresult Repeat(QueuedCall& call) {
+    if (call.stream == 0) return Executor(session_).Execute(call, nullptr);
+    auto stream = session_.streams.Find(call.stream);
+    if (stream == nullptr) {
+      Executor(session_).Refuse(call, CUDA_ERROR_INVALID_HANDLE);
+      return CUDA_SUCCESS;
+    }
+    // A function is loaded by another thread when it is launched first.
+    const auto deadline = std::chrono::steady_clock::now() + kRepeatPatience;
+    while (true) {
+      session_.SetContext(*stream->context);
+      {
+        base::MutexLock lock(stream->issue_mutex);
+        stream->capturing = (call.flags & wire::kCapturing) != 0;
+        if (Executor(session_).Execute(call, stream) != kNotYet) return CUDA_SUCCESS;
+      }
+      if (std::chrono::steady_clock::now() > deadline) return kNotYet;
+      std::this_thread::sleep_for(kRepeatLook);
+    }
+  }
+
+  // Before the journal: the driver looks at the memory that a graph's nodes are to use.
+  std::string PlaceMemory() {
+    session_.SetPrimaryContext(session_.devices().front());
+    CUresult result = session_.memory().Restore(state_.memory);
+    return result == CUDA_SUCCESS ? "" : Failed("its memory does not fit there", result);
   }
 
   // What is not in the journal.
@@ -137,15 +177,18 @@ class Rebuilding {
       session_.timelines().RestoreSettled(*stream, one.settled);
       base::MutexLock lock(stream->issue_mutex);
       stream->last_issued = one.last_issued;
+      stream->capturing = false;
     }
     session_.SetPrimaryContext(session_.devices().front());
-    CUresult result = session_.memory().Restore(state_.memory);
-    if (result != CUDA_SUCCESS) return Failed("its memory does not fit there", result);
+    CUresult result = CUDA_SUCCESS;
     for (const CarriedMirror& one : state_.mirrors) {
       result = session_.mirrors().Add(one.mirror, one.address, one.bytes);
       if (result != CUDA_SUCCESS) return Failed("its shared memory does not fit there", result);
     }
-    result = session_.events().Restore(state_.events, state_.moment, session_.contexts);
+    result = session_.events().Restore(
+        state_.events, state_.moment, session_.contexts,
+        [this](const Context& context) { return session_.SetContext(context); });
+    session_.SetPrimaryContext(session_.devices().front());
     return result == CUDA_SUCCESS ? "" : Failed("its events cannot be made again", result);
   }
 
@@ -159,6 +202,22 @@ class Rebuilding {
         return "the variable " + contents.name + " lies elsewhere there";
       }
       session_.SetPrimaryContext(session_.devices().front());
+    }
+    array_ = nullptr;
+    if (contents.array != 0) {
+      CUresult result = ArrayOf(session_, contents, &array_, &rows_);
+      if (result != CUDA_SUCCESS || rows_.bytes() != contents.bytes) {
+        return Failed("one of its arrays is another one there", result);
+      }
+    }
+    shown_.reset();
+    base_ = contents.address;
+    if (contents.chunk != 0) {
+      shown_.emplace(session_.memory(), contents.chunk, contents.bytes);
+      base_ = shown_->address();
+      if (shown_->result() != CUDA_SUCCESS) {
+        return Failed("its unmapped memory does not fit there", shown_->result());
+      }
     }
     shadow_ = session_.mirrors().Find(contents.shadow);
     const bool fits = shadow_ == nullptr || shadow_->bytes == contents.bytes;
@@ -175,11 +234,20 @@ class Rebuilding {
     for (uint64_t at = 0; at < part.bytes; at += kReadPiece) {
       auto bytes = std::span(piece_).first(std::min<uint64_t>(kReadPiece, part.bytes - at));
       if (!from_.ReadBytes(bytes)) return kBroken;
-      CUresult result = session_.driver().cuMemcpyHtoD_v2(contents.address + part.offset + at,
-                                                          bytes.data(), bytes.size());
+      CUresult result = Store(part.offset + at, bytes);
       if (result != CUDA_SUCCESS) return Failed("its memory cannot be written", result);
     }
     return "";
+  }
+
+  CUresult Store(uint64_t offset, std::span<std::byte> bytes) {
+    const DriverTable& driver = session_.driver();
+    if (array_ == nullptr) {
+      return driver.cuMemcpyHtoD_v2(base_ + offset, bytes.data(), bytes.size());
+    }
+    const uint64_t row = rows_.row_bytes;
+    if (offset % row != 0 || bytes.size() % row != 0) return CUDA_ERROR_INVALID_VALUE;
+    return CopyRows(driver, array_, rows_, offset / row, bytes.size() / row, bytes.data(), false);
   }
 
   WorkerSession& session_;
@@ -187,7 +255,12 @@ class Rebuilding {
   SnapshotReader from_;
   CarriedState state_;
   std::vector<std::byte> piece_;
-  std::shared_ptr<Mirror> shadow_;  // that the Parts go to; nullptr: device memory
+  CUdeviceptr base_ = 0;  // of device memory
+  std::optional<ShownChunk> shown_;
+  // That the Parts go to; both nullptr: device memory.
+  std::shared_ptr<Mirror> shadow_;
+  CUarray array_ = nullptr;
+  ArrayRows rows_;
 };
 
 }  // namespace

@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
+#include <set>
 #include <thread>
 
 #include "base/memory_sizes.h"
 #include "server/protocol/moving.h"
+#include "server/worker/process/carried_arrays.h"
 #include "server/worker/process/session.h"
 #include "server/worker/process/snapshot.h"
 #include "server/worker/support/log_line.h"
@@ -89,16 +92,18 @@ std::string MoveOut::Unmovable() {
   if (std::string why = session_.journal().Unmovable(); !why.empty()) return why;
   for (const auto& context : session_.contexts.All()) {
     if (context->failed != 0) return "its context has failed";
-    if (!context->primary) return "it has a context of its own beside the device's primary one";
+    base::MutexLock lock(context->capture_mutex);
+    if (context->captures != 0) return "one of its streams is captured just now";
   }
   if (session_.memory().away() != 0) return "its memory is swapped out";
-  if (session_.memory().HoldsUnmapped()) return "it holds memory that is mapped nowhere now";
   CarriedMemory memory = session_.memory().Carry();
   if (std::max(memory.chunks.size(), memory.mappings.size()) > kListedInFrame) {
     return "it has more pieces of memory than a move can list";
   }
-  std::vector<Contents> variables;
-  return FindVariables(session_, &variables);
+  if (session_.linkers.size() != 0) return "it links code just now (cuLinkDestroy ends that)";
+  std::vector<Contents> found;
+  std::string problem = FindArrays(session_, &found);
+  return problem.empty() ? FindVariables(session_, &found) : problem;
 }
 
 bool MoveOut::IsQuiet() {
@@ -138,8 +143,9 @@ bool MoveOut::WriteState(SnapshotWriter& to, std::string* problem) {
     base::MutexLock lock(stream->issue_mutex);
     one.last_issued = stream->last_issued;
   }
-  session_.SetPrimaryContext(session_.devices().front());
-  CUresult result = session_.events().Carry(&state.events, &state.moment);
+  CUresult result = session_.events().Carry(
+      &state.events, &state.moment,
+      [this](const Context& context) { return session_.SetContext(context); });
   if (result != CUDA_SUCCESS) {
     *problem = "its events cannot be carried (error " + std::to_string(result) + ")";
     return false;
@@ -163,6 +169,7 @@ bool MoveOut::WriteJournal(SnapshotWriter& to) {
     head.flags = entry.call.flags;
     head.thread = entry.call.thread;
     head.context = entry.call.context;
+    head.stream = entry.call.stream;
     head.result = entry.result;
     head.knowledge = entry.knowledge;
     head.arguments = entry.call.arguments.size();
@@ -180,18 +187,25 @@ bool MoveOut::WriteJournal(SnapshotWriter& to) {
 
 bool MoveOut::WriteContents(SnapshotWriter& to, std::string* problem) {
   std::vector<Contents> all;
+  std::set<uint64_t> accessible;
   for (const CarriedMapping& mapping : session_.memory().Carry().mappings) {
-    if (!mapping.access) continue;
+    if (!mapping.access || !accessible.insert(mapping.chunk).second) continue;
     Contents& one = all.emplace_back();
     one.address = mapping.address;
     one.bytes = mapping.bytes;
+  }
+  for (const CarriedChunk& chunk : session_.memory().Hidden()) {
+    Contents& one = all.emplace_back();
+    one.chunk = chunk.number;
+    one.bytes = chunk.bytes;
   }
   for (const auto& mirror : session_.mirrors().All()) {
     Contents& one = all.emplace_back();
     one.shadow = mirror->id;
     one.bytes = mirror->bytes;
   }
-  *problem = FindVariables(session_, &all);
+  *problem = FindArrays(session_, &all);
+  if (problem->empty()) *problem = FindVariables(session_, &all);
   if (!problem->empty()) return false;
   session_.SetPrimaryContext(session_.devices().front());
   std::vector<std::byte> piece(kPiece);
@@ -204,15 +218,39 @@ bool MoveOut::WriteContents(SnapshotWriter& to, std::string* problem) {
 // Most of what a program has in its memory was often never written.
 bool MoveOut::WriteBytesOf(SnapshotWriter& to, const Contents& contents, std::span<std::byte> piece,
                            std::string* problem) {
-  const bool zeros_count = contents.context != 0;
+  const bool zeros_count = contents.context != 0 || contents.array != 0;
   const auto mirror = session_.mirrors().Find(contents.shadow);
+  std::optional<ShownChunk> shown;
+  CUdeviceptr address = contents.address;
+  if (contents.chunk != 0) {
+    shown.emplace(session_.memory(), contents.chunk, contents.bytes);
+    address = shown->address();
+    if (shown->result() != CUDA_SUCCESS) {
+      *problem =
+          "its unmapped memory cannot be read (error " + std::to_string(shown->result()) + ")";
+      return false;
+    }
+  }
+  CUarray array = nullptr;
+  ArrayRows rows;
+  if (contents.array != 0) {
+    CUresult result = ArrayOf(session_, contents, &array, &rows);
+    if (result != CUDA_SUCCESS || rows.row_bytes > piece.size()) {
+      *problem = "one of its arrays cannot be read (error " + std::to_string(result) + ")";
+      return false;
+    }
+    piece = piece.first(piece.size() / rows.row_bytes * rows.row_bytes);
+  }
   for (uint64_t at = 0; at < contents.bytes; at += piece.size()) {
     std::span<const std::byte> read =
         piece.first(std::min<uint64_t>(piece.size(), contents.bytes - at));
     if (mirror != nullptr) read = {mirror->shadow->data() + at, read.size()};
     CUresult result = CUDA_SUCCESS;
-    if (mirror == nullptr) {
-      result = session_.driver().cuMemcpyDtoH_v2(piece.data(), contents.address + at, read.size());
+    if (array != nullptr) {
+      result = CopyRows(session_.driver(), array, rows, at / rows.row_bytes,
+                        read.size() / rows.row_bytes, piece.data(), true);
+    } else if (mirror == nullptr) {
+      result = session_.driver().cuMemcpyDtoH_v2(piece.data(), address + at, read.size());
     }
     if (result != CUDA_SUCCESS) {
       *problem = "its memory cannot be read (error " + std::to_string(result) + ")";

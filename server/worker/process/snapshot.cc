@@ -63,7 +63,9 @@ CUresult PlaceOf(WorkerSession& session, uint64_t library, uint32_t context,
 
 std::string FindVariables(WorkerSession& session, std::vector<Contents>* variables) {
   for (const Journal::Entry& entry : session.journal().Entries()) {
-    if (entry.call.call != CallId::lwModuleLoad || entry.result != CUDA_SUCCESS) continue;
+    // One that is being loaded is looked at again once the session stands still.
+    if (entry.call.call != CallId::lwModuleLoad || !entry.answered) continue;
+    if (entry.result != CUDA_SUCCESS) continue;
     if (entry.image == nullptr) return "one of its modules is not known";
     calls::lwModuleLoad load;
     wire::Reader reader(entry.call.arguments);

@@ -1,6 +1,7 @@
 // What a session that moves is, as the old worker writes it into a stream and the new one reads it:
 // frames of a head and bytes, in this order: State, for each entry of the journal an EntryHead, for
-// each mapping of device memory and each variable of a module a Contents with its Parts, End.
+// each chunk of device memory, each variable of a module and each array a Contents with its Parts,
+// End.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +14,7 @@
 #include "server/protocol/moving.h"
 #include "server/worker/completion/carried_events.h"
 #include "server/worker/memory/carried_memory.h"
+#include "server/worker/memory/memory.h"
 #include "server/worker/support/driver.h"
 
 namespace longwire::worker {
@@ -56,19 +58,20 @@ struct EntryHead {
   uint16_t flags = 0;
   uint32_t thread = 0;
   uint32_t context = 0;
+  uint64_t stream = 0;
   int32_t result = 0;
   uint32_t knowledge = 0;
   uint64_t arguments = 0;  // bytes
   uint64_t reply = 0;
   uint64_t image = 0;
   auto Fields() {
-    return std::tie(position, call, flags, thread, context, result, knowledge, arguments, reply,
-                    image);
+    return std::tie(position, call, flags, thread, context, stream, result, knowledge, arguments,
+                    reply, image);
   }
 };
 
-// Followed by Parts. What no Part has is zero in a mapping or a shadow; of the variables of a
-// variable the Parts have all.
+// Followed by Parts. What no Part has is zero in a mapping or a shadow; of variables
+// and arrays the Parts have all.
 struct Contents {
   static constexpr uint32_t kKind = 423;
   uint64_t address = 0;  // device memory
@@ -77,7 +80,12 @@ struct Contents {
   uint64_t library = 0;  // likewise
   std::string name;      // likewise
   uint64_t shadow = 0;   // of this mirror, in host memory; 0: of none
-  auto Fields() { return std::tie(address, bytes, context, library, name, shadow); }
+  uint64_t array = 0;    // the worker's number; 0: of none
+  uint32_t level = 0;    // of a mipmapped array
+  uint64_t chunk = 0;    // that no mapping gives access to; 0: of none
+  auto Fields() {
+    return std::tie(address, bytes, context, library, name, shadow, array, level, chunk);
+  }
 };
 
 // Followed by its bytes, which are at this offset of the Contents.
@@ -109,6 +117,26 @@ class SnapshotWriter {
   bool WriteHead(const std::vector<std::byte>& packed);
   const int stream_;
   uint64_t frames_ = 0;
+};
+
+// A chunk that is mapped beside the windows while this lives.
+class ShownChunk {
+ public:
+  ShownChunk(Memory& memory, uint64_t chunk, uint64_t bytes)
+      : memory_(memory), bytes_(bytes), result_(memory.Show(chunk, &address_)) {}
+  ~ShownChunk() {
+    if (result_ == CUDA_SUCCESS) memory_.Hide(address_, bytes_);
+  }
+  ShownChunk(const ShownChunk&) = delete;
+  ShownChunk& operator=(const ShownChunk&) = delete;
+  CUresult result() const { return result_; }
+  CUdeviceptr address() const { return address_; }
+
+ private:
+  Memory& memory_;
+  const uint64_t bytes_;
+  CUdeviceptr address_ = 0;
+  const CUresult result_;
 };
 
 class SnapshotReader {

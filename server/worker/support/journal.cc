@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "wire/guards.h"
+#include "wire/record.h"
 
 namespace longwire::worker {
 namespace {
@@ -11,6 +12,11 @@ namespace {
 const bool kCompares = !wire::GuardIsOff("moved_answers");
 
 }  // namespace
+
+bool Journal::Keeps(const QueuedCall& call) {
+  const bool captured = (call.flags & wire::kCapturing) != 0 && call.stream != 0;
+  return Rebuilds(call.call) || (captured && LeavesNothing(call.call));
+}
 
 void Journal::Refuse(const std::string& why) {
   if (unmovable_.empty()) unmovable_ = why;
@@ -32,10 +38,11 @@ bool Journal::Grow(size_t bytes) {
 }
 
 void Journal::Read(const QueuedCall& call) {
-  if (LeavesNothing(call.call)) return;
+  const bool keeps = Keeps(call);
+  if (!keeps && LeavesNothing(call.call)) return;
   base::MutexLock lock(mutex_);
   if (!unmovable_.empty()) return;
-  if (!Rebuilds(call.call)) {
+  if (!keeps) {
     return Refuse(std::string("it has called ") + CallName(call.call) +
                   ", whose objects are not carried");
   }
@@ -44,7 +51,7 @@ void Journal::Read(const QueuedCall& call) {
 }
 
 void Journal::Answered(const QueuedCall& call, int32_t result, std::span<const std::byte> reply) {
-  if (!Rebuilds(call.call)) return;
+  if (!Keeps(call)) return;
   base::MutexLock lock(mutex_);
   auto found = entries_.find(call.position);
   if (found == entries_.end() || !Grow(reply.size())) return;

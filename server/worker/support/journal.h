@@ -34,6 +34,10 @@ class Journal {
     uint32_t knowledge = 0;  // what the load's answer said of the image
   };
 
+  // Whether the call is to be run again: it made or changed an object that lives on, or was captured
+  // and is a part of a graph.
+  static bool Keeps(const QueuedCall& call);
+
   // A session that cannot move, whatever it does: nothing is kept.
   void Never(const std::string& why);
   // A call was read from the log. The log thread, or the thread that rebuilds.
