@@ -30,21 +30,22 @@ inline uint64_t* Words(size_t bytes) {
 // lets no call of the runtime return.
 class Deadline {
  public:
-  explicit Deadline(double seconds)
-      : end_(std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds)) {}
+  explicit Deadline(double seconds) : seconds_(seconds) {}
 
   // To be called while waiting. `what` and `number` are for people.
   void Check(const char* what, uint64_t number) {
     if (++polls_ % 64 != 0) return;
     std::this_thread::yield();
-    if (std::chrono::steady_clock::now() < end_) return;
+    const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - start_;
+    if (waited.count() < seconds_) return;
     std::printf("STANDS STILL at %s %llu\n", what, static_cast<unsigned long long>(number));
     std::fflush(stdout);
     std::_Exit(2);
   }
 
  private:
-  std::chrono::steady_clock::time_point end_;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  const double seconds_;
   unsigned polls_ = 0;
 };
 
