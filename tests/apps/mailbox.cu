@@ -1,14 +1,14 @@
 // A two-way mailbox inside one launch: the program writes messages of 8 bytes to 64 KiB into pinned
 // memory, each with a flag behind it; the blocks of a running kernel answer them, and the program
-// polls for the answers. No call of CUDA comes in between. Arguments: the number of messages, and
-// the seconds after which it gives up with exit code 2. It prints the microseconds a message took.
-#include <vector>
-
+// polls for the answers. No call of CUDA comes in between. Arguments: the number of messages, the
+// seconds after which it gives up with exit code 2, and for figures the bytes of each message and the
+// number of mailboxes. It says on standard output how many microseconds a message took there and
+// back.
 #include "live.h"
 
 namespace {
 
-constexpr int kBoxes = 3;  // a block for each
+constexpr int kMostBoxes = 3;  // a block for each
 constexpr int kThreads = 64;
 constexpr size_t kPayload = size_t{64} << 10;  // bytes
 constexpr size_t kSizes[] = {8, 64, 512, 4096, kPayload};
@@ -51,8 +51,12 @@ uint64_t Word(uint64_t number, int box, uint64_t at) {
   return number * 1000003 + static_cast<uint64_t>(box) * 7919 + at;
 }
 
+size_t all_bytes = 0;  // of each message, unless they differ
+
 uint64_t WordsOf(uint64_t number) {
-  return kSizes[number % (sizeof(kSizes) / sizeof(*kSizes))] / sizeof(uint64_t);
+  const size_t bytes =
+      all_bytes != 0 ? all_bytes : kSizes[number % (sizeof(kSizes) / sizeof(*kSizes))];
+  return bytes / sizeof(uint64_t);
 }
 
 void Send(Box& box, int index, uint64_t number) {
@@ -77,20 +81,23 @@ void Receive(Box& box, int index, uint64_t number, live::Deadline& deadline) {
 int main(int count, char** arguments) {
   const uint64_t messages = count > 1 ? std::strtoull(arguments[1], nullptr, 10) : 1000;
   live::Deadline deadline(count > 2 ? std::atof(arguments[2]) : 60);
-  Box* boxes = reinterpret_cast<Box*>(live::Words(kBoxes * sizeof(Box)));
+  if (count > 3) all_bytes = std::strtoull(arguments[3], nullptr, 10);
+  const int used = count > 4 ? std::atoi(arguments[4]) : kMostBoxes;
+  EXPECT(all_bytes <= kPayload && used >= 1 && used <= kMostBoxes, "arguments");
+  auto* boxes = reinterpret_cast<Box*>(live::Words(kMostBoxes * sizeof(Box)));
   cudaStream_t stream;
   CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-  Serve<<<kBoxes, kThreads, 0, stream>>>(boxes, messages);
+  Serve<<<used, kThreads, 0, stream>>>(boxes, messages);
   CHECK(cudaGetLastError());
   const auto start = std::chrono::steady_clock::now();
   for (uint64_t number = 1; number <= messages; ++number) {
-    for (int i = 0; i < kBoxes; ++i) Send(boxes[i], i, number);
-    for (int i = 0; i < kBoxes; ++i) Receive(boxes[i], i, number, deadline);
+    for (int i = 0; i < used; ++i) Send(boxes[i], i, number);
+    for (int i = 0; i < used; ++i) Receive(boxes[i], i, number, deadline);
   }
   const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - start;
   CHECK(cudaStreamSynchronize(stream));
   CHECK(cudaFreeHost(boxes));
   std::printf("%.2f us a message\n",
-              took.count() / static_cast<double>(messages) / static_cast<double>(kBoxes));
+              took.count() / static_cast<double>(messages) / used);
   return Pass("mailbox");
 }
