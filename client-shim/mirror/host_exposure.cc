@@ -18,6 +18,7 @@
 #include "client-shim/mirror/mirrors.h"
 #include "client-shim/mirror/shared_blocks.h"
 #include "client-shim/mirror/shared_mappings.h"
+#include "client-shim/mirror/waiting_hint.h"
 #include "client-shim/session/pinned_segment.h"
 #include "client-shim/session/session.h"
 #include "client-shim/stream/host_writes.h"
@@ -145,8 +146,10 @@ CUresult ExposeHost(uint64_t address, uint64_t* device_address) {
   bool exposed = false;
   CUresult result = FindShared(address, &exposed) ? ExposeShared(address)
                                                   : ExposeRegistered(context, range, &start);
-  if (result == CUDA_SUCCESS) *device_address = start + (address - range.address);
-  return result;
+  if (result != CUDA_SUCCESS) return result;
+  *device_address = start + (address - range.address);
+  WatchForWaitingKernels();
+  return CUDA_SUCCESS;
 }
 
 CUresult ExposeToProgram(uint64_t address, uint64_t* device_address) {

@@ -58,7 +58,10 @@ class LiveTest(unittest.TestCase):
 
     def test_copies_of_memory_do_not_do(self):
         self.expect_still(self.run_here("mailbox", "1000", "2", **OFF))
-        self.expect_still(self.longwire.run("mailbox.static", "1000", "2", timeout=60))
+        result = self.longwire.run("mailbox.static", "1000", "9", timeout=60)
+        self.expect_still(result)
+        # Which is said once, with the remedy.
+        self.assertRegex(result.err, r"\Alongwire: [^\n]* 5 s[^\n]*unix:[^\n]*host-memory.md[^\n]*\n\Z")
 
     def test_beyond_the_limit_memory_is_copied(self):
         config = f"""tenants:
