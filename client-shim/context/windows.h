@@ -14,8 +14,8 @@ namespace longwire::shim {
 // says why.
 std::vector<wire::Window> ReserveCandidates(const Options& options, std::string* sentence);
 
-// Before TakePromised: whether the server may have more of the candidates than the devices' windows.
-// Not where such a limit leaves the program only half of its addresses.
+// Before TakePromised: whether the server may have more of the candidates than the devices'
+// windows. Not where such a limit leaves the program only half of its addresses.
 bool MayKeepMore();
 
 // Where a limit on the process's addresses allowed no candidate to stay reserved, reserves the ones

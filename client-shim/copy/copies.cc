@@ -59,8 +59,8 @@ bool IsKnownHost(uint64_t address) {
   return FindHost(address, &range);
 }
 
-// Fills in defaults and finds out what the side is; refuses what the driver would refuse. In a graph
-// live memory is copied as the device's: no copy of the graph's passes this process.
+// Fills in defaults and finds out what the side is; refuses what the driver would refuse. In a
+// graph live memory is copied as the device's: no copy of the graph's passes this process.
 CUresult Resolve(CopySide* side, const Extent& extent, bool in_graph) {
   if (side->pitch == 0) side->pitch = side->x_bytes + extent.width;
   if (side->height == 0) side->height = side->y + extent.rows;
@@ -123,8 +123,8 @@ uint64_t SubmitWork(Stream* stream, const Where& where, const Call& call, size_t
 }
 
 // Work of the device alone: even the waiting forms return at once, unless the program can read what
-// was written or wants them to wait: `written` bytes from `address` on. `source`: 0 if there is none.
-// `late`: the source is mirrored, and the program may still write it.
+// was written or wants them to wait: `written` bytes from `address` on. `source`: 0 if there is
+// none. `late`: the source is mirrored, and the program may still write it.
 template <class Call>
 CUresult SubmitSeen(Stream* stream, const Where& where, const Call& call, Waits waits,
                     uint64_t address, uint64_t written, uint64_t source, bool late = false) {
@@ -145,8 +145,8 @@ CUresult SubmitSeen(Stream* stream, const Where& where, const Call& call, Waits 
 }
 
 // Whether the worker's driver can copy from or to the program's side itself, in the stream's order.
-// Not while this process has yet to write there: its writes are not part of the stream's order. Live
-// memory it never writes for a stream, and kernels may be waiting for the bytes in its order.
+// Not while this process has yet to write there: its writes are not part of the stream's order.
+// Live memory it never writes for a stream, and kernels may be waiting for the bytes in its order.
 bool IsWithWorker(Stream* stream, const CopySide& host, const Extent& extent,
                   const HostBytes& range, calls::lwCopyPinned* copy) {
   uint64_t offset = 0;

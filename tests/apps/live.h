@@ -11,9 +11,7 @@
 
 namespace live {
 
-inline uint64_t Load(const uint64_t* word) {
-  return __atomic_load_n(word, __ATOMIC_ACQUIRE);
-}
+inline uint64_t Load(const uint64_t* word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
 inline void Store(uint64_t* word, uint64_t value) {
   __atomic_store_n(word, value, __ATOMIC_RELEASE);
 }

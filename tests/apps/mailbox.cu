@@ -1,9 +1,9 @@
 // A two-way mailbox inside one launch: the program writes messages of 8 bytes to 64 KiB into pinned
 // memory, each with a flag behind it; the blocks of a running kernel answer them, and the program
 // polls for the answers. No call of CUDA comes in between. Arguments: the number of messages, the
-// seconds after which it gives up with exit code 2, and for figures the bytes of each message and the
-// number of mailboxes. It says on standard output how many microseconds a message took there and
-// back.
+// seconds after which it gives up with exit code 2, and for figures the bytes of each message and
+// the number of mailboxes. It says on standard output how many microseconds a message took there
+// and back.
 #include "live.h"
 
 namespace {
@@ -97,7 +97,6 @@ int main(int count, char** arguments) {
   const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - start;
   CHECK(cudaStreamSynchronize(stream));
   CHECK(cudaFreeHost(boxes));
-  std::printf("%.2f us a message\n",
-              took.count() / static_cast<double>(messages) / used);
+  std::printf("%.2f us a message\n", took.count() / static_cast<double>(messages) / used);
   return Pass("mailbox");
 }

@@ -141,9 +141,9 @@ uint64_t HandleSpaceOf(const wire::OpenRequest& request) {
 bool ReachHostPointers(const DriverTable& driver, const std::vector<Device>& devices) {
   return std::ranges::all_of(devices, [&](const Device& device) {
     int can = 0;
-    return driver.cuDeviceGetAttribute(
-               &can, CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, device.handle) ==
-               CUDA_SUCCESS &&
+    return driver.cuDeviceGetAttribute(&can,
+                                       CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM,
+                                       device.handle) == CUDA_SUCCESS &&
            can != 0;
   });
 }

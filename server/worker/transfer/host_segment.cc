@@ -13,8 +13,8 @@ namespace {
 
 const bool kChecksParts = !wire::GuardIsOff("host_segment");
 
-// Addresses for the segment: behind what is taken of a window, or at its end. Not everything that is
-// free in the program is free here: the driver has reservations of its own.
+// Addresses for the segment: behind what is taken of a window, or at its end. Not everything that
+// is free in the program is free here: the driver has reservations of its own.
 std::vector<uint64_t> PlacesIn(const wire::Window& window, std::span<const wire::Window> taken,
                                uint64_t bytes) {
   constexpr uint64_t kBoundary = uint64_t{1} << 30;
@@ -59,16 +59,16 @@ void HostSegment::Place(std::span<const wire::Window> free, std::span<const wire
       return;
     }
   }
-  LogLine("no addresses are free here and in the program for %llu bytes of pinned memory: kernels "
-          "reach it through copies",
-          static_cast<unsigned long long>(bytes()));
+  LogLine(
+      "no addresses are free here and in the program for %llu bytes of pinned memory: kernels "
+      "reach it through copies",
+      static_cast<unsigned long long>(bytes()));
 }
 
 CUresult HostSegment::Pin(uint64_t offset, uint64_t bytes) {
   std::byte* part = mapping_->data() + offset;
   const unsigned mapped = base_ != 0 ? CU_MEMHOSTREGISTER_DEVICEMAP : 0;
-  CUresult result =
-      driver_.cuMemHostRegister_v2(part, bytes, CU_MEMHOSTREGISTER_PORTABLE | mapped);
+  CUresult result = driver_.cuMemHostRegister_v2(part, bytes, CU_MEMHOSTREGISTER_PORTABLE | mapped);
   if (result != CUDA_SUCCESS || mapped == 0) return result;
   CUdeviceptr address = 0;
   result = driver_.cuMemHostGetDevicePointer_v2(&address, part, 0);

@@ -37,8 +37,8 @@ class HostSegment {
   // Before the session starts. Without it, or if it fails, there is no segment.
   void Make(uint64_t bytes);
   // Also before it starts: moves the segment to addresses that are free here and in the program,
-  // outside the windows `taken`, so that kernels reach it. `free`: those of the program. Where there
-  // are none it stays where it is, and kernels do not reach it.
+  // outside the windows `taken`, so that kernels reach it. `free`: those of the program. Where
+  // there are none it stays where it is, and kernels do not reach it.
   void Place(std::span<const wire::Window> free, std::span<const wire::Window> taken);
   uint64_t base() const { return base_; }  // 0: kernels do not reach it
   uint64_t bytes() const { return mapping_ == nullptr ? 0 : mapping_->bytes(); }
