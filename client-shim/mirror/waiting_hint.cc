@@ -15,8 +15,8 @@
 namespace longwire::shim {
 namespace {
 
-constexpr std::chrono::seconds kLook{1};
-constexpr int kLooks = 5;
+constexpr std::chrono::seconds kPeriod{1};
+constexpr int kSeconds = 5;
 
 constexpr const char* kSentence =
     "work has been running for 5 s, and the program has written to pinned memory that kernels "
@@ -42,15 +42,15 @@ bool HasWrittenPinned(Mirrors& mirrors) LONGWIRE_REQUIRES(mirrors.mutex) {
 void Watch(void*) {
   Mirrors& mirrors = TheMirrors();
   uint64_t works = 0;
-  for (int looks = 0; looks < kLooks;) {
-    std::this_thread::sleep_for(kLook);
-    // Streams that wait for values of the program are told of what it has written.
+  for (int seconds = 0; seconds < kSeconds;) {
+    std::this_thread::sleep_for(kPeriod);
+    // Streams that wait for values see what the program has written.
     const bool runs = AnyMirrors() && AnythingIsUnfinished() && !HostWritePending(0, kAnywhere);
     base::MutexLock lock(mirrors.mutex);
     const bool same = runs && mirrors.works == works && mirrors.begun == 0;
     works = mirrors.works;
-    looks = same ? looks + 1 : 0;
-    if (looks == kLooks && !HasWrittenPinned(mirrors)) --looks;
+    seconds = same ? seconds + 1 : 0;
+    if (seconds == kSeconds && !HasWrittenPinned(mirrors)) --seconds;
   }
   Say("%s", kSentence);
 }

@@ -89,10 +89,10 @@ void CheckCounter() {
   CHECK(cudaFreeHost(counter));
 }
 
-__global__ void ReadWhenTold(volatile uint64_t* told, volatile uint64_t* answer, const int* buffer,
-                             int rounds) {
+__global__ void ReadAfterFlag(volatile uint64_t* flag, volatile uint64_t* answer, const int* buffer,
+                              int rounds) {
   for (int round = 1; round <= rounds; ++round) {
-    while (*told < round) {
+    while (*flag < round) {
     }
     __threadfence_system();
     const volatile int* now = buffer;
@@ -102,7 +102,7 @@ __global__ void ReadWhenTold(volatile uint64_t* told, volatile uint64_t* answer,
   }
 }
 
-// A copy that has returned has landed, also for a kernel that runs and is told so.
+// A copy that has returned has landed, also for a kernel that runs and sees a flag.
 void CheckCopiesBefore() {
   uint64_t* words = live::Words(4096);
   int *buffer = OnDevice(), *source = Pinned();
@@ -110,7 +110,7 @@ void CheckCopiesBefore() {
   CHECK(cudaStreamCreateWithFlags(&running, cudaStreamNonBlocking));
   CHECK(cudaStreamCreateWithFlags(&copying, cudaStreamNonBlocking));
   constexpr int kRounds = 100;
-  ReadWhenTold<<<1, 1, 0, running>>>(words, words + 64, buffer, kRounds);
+  ReadAfterFlag<<<1, 1, 0, running>>>(words, words + 64, buffer, kRounds);
   CHECK(cudaGetLastError());
   for (int round = 1; round <= kRounds; ++round) {
     for (int i = 0; i < kCount; ++i) source[i] = round * 7;

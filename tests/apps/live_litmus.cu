@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kBoxes = 2;   // a thread of the program for each
 constexpr int kBlocks = 4;  // of readers
-constexpr uint64_t kSizes[] = {8, 64, 4096, 65536, litmus::kMostBytes};
+constexpr uint64_t kSizes[] = {8, 64, 4096, 65536, litmus::kPayloadBytes};
 constexpr uint64_t kLeastChecks = 4;  // of a thread
 
 Box* boxes = nullptr;

@@ -7,7 +7,7 @@ namespace litmus {
 
 constexpr int kFlags = 4;
 constexpr int kThreads = 64;
-constexpr uint64_t kMostBytes = uint64_t{1} << 20;
+constexpr uint64_t kPayloadBytes = uint64_t{1} << 20;
 
 // One writer and its readers. The writer begins a round by writing the round's number into every
 // word of the payload, and then into one flag after the other. Whoever has seen a round in the last
@@ -16,7 +16,7 @@ struct Box {
   uint64_t flags[kFlags][8];  // a cache line for each
   uint64_t stop;
   uint64_t padding[7];
-  uint64_t payload[kMostBytes / sizeof(uint64_t)];
+  uint64_t payload[kPayloadBytes / sizeof(uint64_t)];
 };
 
 // What readers have seen.
@@ -56,7 +56,7 @@ __global__ void Read(volatile Box* boxes, int count, Shape shape, uint64_t check
 }
 
 // The kernel's side of message passing to the program: each block writes rounds into its box until
-// it is told to stop.
+// it is stopped.
 __global__ void Write(volatile Box* boxes, Shape shape) {
   volatile Box& box = boxes[blockIdx.x];
   __shared__ bool stop;

@@ -8,7 +8,7 @@
 
 namespace {
 
-constexpr int kMostBoxes = 3;  // a block for each
+constexpr int kBoxes = 3;  // a block for each
 constexpr int kThreads = 64;
 constexpr size_t kPayload = size_t{64} << 10;  // bytes
 constexpr size_t kSizes[] = {8, 64, 512, 4096, kPayload};
@@ -82,9 +82,9 @@ int main(int count, char** arguments) {
   const uint64_t messages = count > 1 ? std::strtoull(arguments[1], nullptr, 10) : 1000;
   live::Deadline deadline(count > 2 ? std::atof(arguments[2]) : 60);
   if (count > 3) all_bytes = std::strtoull(arguments[3], nullptr, 10);
-  const int used = count > 4 ? std::atoi(arguments[4]) : kMostBoxes;
-  EXPECT(all_bytes <= kPayload && used >= 1 && used <= kMostBoxes, "arguments");
-  auto* boxes = reinterpret_cast<Box*>(live::Words(kMostBoxes * sizeof(Box)));
+  const int used = count > 4 ? std::atoi(arguments[4]) : kBoxes;
+  EXPECT(all_bytes <= kPayload && used >= 1 && used <= kBoxes, "arguments");
+  auto* boxes = reinterpret_cast<Box*>(live::Words(kBoxes * sizeof(Box)));
   cudaStream_t stream;
   CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
   Serve<<<used, kThreads, 0, stream>>>(boxes, messages);
