@@ -1,6 +1,6 @@
-"""The group live of tests/gpu/run: running kernels and programs that look at the same pinned memory,
-natively first, since a GPU or a host may be one on which a program does not work; then through the
-server's local socket."""
+"""The group live of tests/gpu/run: running kernels and programs that share pinned memory, natively
+first, since a GPU or a host may be one on which a program does not work; then through the server's
+local socket."""
 import programs
 import server
 
