@@ -16,8 +16,8 @@
 namespace longwire::shim {
 namespace {
 
-constexpr int kRoundTrips = 8;
-constexpr char kKernel[] = R"(.version 6.2
+constexpr int kClockReadings = 8;
+constexpr char kClockText[] = R"(.version 6.2
 .target sm_30
 .address_size 64
 .visible .global .align 8 .u64 longwire_now;
@@ -29,14 +29,14 @@ constexpr char kKernel[] = R"(.version 6.2
 }
 )";
 
-struct Clocks {
+struct ProbeClocks {
   base::Mutex mutex{base::ranks::kProbeClocks};
   std::array<ServerClock, wire::kMaxDevices> of_device LONGWIRE_GUARDED_BY(mutex);
   std::array<bool, wire::kMaxDevices> compared LONGWIRE_GUARDED_BY(mutex){};
 };
 
-Clocks& TheClocks() {
-  static NeverDestroyed<Clocks> clocks;
+ProbeClocks& TheProbeClocks() {
+  static NeverDestroyed<ProbeClocks> clocks;
   return *clocks;
 }
 
@@ -67,7 +67,7 @@ class ClockKernel {
  public:
   ClockKernel() {
     size_t bytes = 0;
-    usable_ = hand::cuModuleLoadData(&module_, kKernel) == CUDA_SUCCESS &&
+    usable_ = hand::cuModuleLoadData(&module_, kClockText) == CUDA_SUCCESS &&
               hand::cuModuleGetFunction(&function_, module_, "longwire_clock") == CUDA_SUCCESS &&
               hand::cuModuleGetGlobal_v2(&now_, &bytes, module_, "longwire_now") == CUDA_SUCCESS &&
               hand::cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS;
@@ -110,22 +110,22 @@ void CompareProbeClock(Context* context) {
   const WithoutProbes plain;
   ClockKernel kernel;
   const auto device = static_cast<size_t>(context->device);
-  for (int i = 0; i < kRoundTrips; ++i) {
+  for (int i = 0; i < kClockReadings; ++i) {
     const uint64_t sent = TraceNow();
     const uint64_t now = kernel.Read();
     const uint64_t received = TraceNow();
-    base::MutexLock lock(TheClocks().mutex);
-    if (now == 0 || device >= TheClocks().of_device.size()) return;
-    TheClocks().of_device[device].Add(sent, now, received);
-    if (i + 1 < kRoundTrips) continue;
-    TheClocks().of_device[device].Settle();
-    TheClocks().compared[device] = true;
+    base::MutexLock lock(TheProbeClocks().mutex);
+    if (now == 0 || device >= TheProbeClocks().of_device.size()) return;
+    TheProbeClocks().of_device[device].Add(sent, now, received);
+    if (i + 1 < kClockReadings) continue;
+    TheProbeClocks().of_device[device].Settle();
+    TheProbeClocks().compared[device] = true;
   }
 }
 
 bool ToProbeTime(int device, uint64_t clock, ProbeTime* time) {
   const auto place = static_cast<size_t>(device);
-  Clocks& clocks = TheClocks();
+  ProbeClocks& clocks = TheProbeClocks();
   base::MutexLock lock(clocks.mutex);
   if (place >= clocks.compared.size() || !clocks.compared[place]) return false;
   *time = {clocks.of_device[place].ToHere(clock), clocks.of_device[place].error()};
