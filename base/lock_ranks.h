@@ -117,7 +117,7 @@ inline constexpr LockRank kModule{1520, "shim::Module::mutex"};
 inline constexpr LockRank kReference{1530, "shim::Reference::mutex"};
 inline constexpr LockRank kFunction{1540, "shim::Function::mutex"};
 inline constexpr LockRank kProbedModules{1545, "shim::WithProbes::mutex"};
-inline constexpr LockRank kProbeClocks{1547, "shim::ProbeClocks::mutex"};
+inline constexpr LockRank kProbeClocks{1547, "shim::Clocks::mutex"};
 inline constexpr LockRank kGlobals{1550, "shim::KnownGlobals::mutex"};
 inline constexpr LockRank kFunctionNumbers{1560, "shim::Numbers::mutex"};
 inline constexpr LockRank kOccupancy{1570, "shim::Occupancy::mutex"};

@@ -29,14 +29,14 @@ constexpr char kClockText[] = R"(.version 6.2
 }
 )";
 
-struct ProbeClocks {
+struct Clocks {
   base::Mutex mutex{base::ranks::kProbeClocks};
   std::array<ServerClock, wire::kMaxDevices> of_device LONGWIRE_GUARDED_BY(mutex);
   std::array<bool, wire::kMaxDevices> compared LONGWIRE_GUARDED_BY(mutex){};
 };
 
-ProbeClocks& TheProbeClocks() {
-  static NeverDestroyed<ProbeClocks> clocks;
+Clocks& TheClocks() {
+  static NeverDestroyed<Clocks> clocks;
   return *clocks;
 }
 
@@ -114,18 +114,18 @@ void CompareProbeClock(Context* context) {
     const uint64_t sent = TraceNow();
     const uint64_t now = kernel.Read();
     const uint64_t received = TraceNow();
-    base::MutexLock lock(TheProbeClocks().mutex);
-    if (now == 0 || device >= TheProbeClocks().of_device.size()) return;
-    TheProbeClocks().of_device[device].Add(sent, now, received);
+    base::MutexLock lock(TheClocks().mutex);
+    if (now == 0 || device >= TheClocks().of_device.size()) return;
+    TheClocks().of_device[device].Add(sent, now, received);
     if (i + 1 < kClockReadings) continue;
-    TheProbeClocks().of_device[device].Settle();
-    TheProbeClocks().compared[device] = true;
+    TheClocks().of_device[device].Settle();
+    TheClocks().compared[device] = true;
   }
 }
 
 bool ToProbeTime(int device, uint64_t clock, ProbeTime* time) {
   const auto place = static_cast<size_t>(device);
-  ProbeClocks& clocks = TheProbeClocks();
+  Clocks& clocks = TheClocks();
   base::MutexLock lock(clocks.mutex);
   if (place >= clocks.compared.size() || !clocks.compared[place]) return false;
   *time = {clocks.of_device[place].ToHere(clock), clocks.of_device[place].error()};
