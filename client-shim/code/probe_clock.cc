@@ -16,8 +16,8 @@
 namespace longwire::shim {
 namespace {
 
-constexpr int kRoundTrips = 8;
-constexpr char kKernel[] = R"(.version 6.2
+constexpr int kClockReadings = 8;
+constexpr char kClockText[] = R"(.version 6.2
 .target sm_30
 .address_size 64
 .visible .global .align 8 .u64 longwire_now;
@@ -67,7 +67,7 @@ class ClockKernel {
  public:
   ClockKernel() {
     size_t bytes = 0;
-    usable_ = hand::cuModuleLoadData(&module_, kKernel) == CUDA_SUCCESS &&
+    usable_ = hand::cuModuleLoadData(&module_, kClockText) == CUDA_SUCCESS &&
               hand::cuModuleGetFunction(&function_, module_, "longwire_clock") == CUDA_SUCCESS &&
               hand::cuModuleGetGlobal_v2(&now_, &bytes, module_, "longwire_now") == CUDA_SUCCESS &&
               hand::cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS;
@@ -110,14 +110,14 @@ void CompareProbeClock(Context* context) {
   const WithoutProbes plain;
   ClockKernel kernel;
   const auto device = static_cast<size_t>(context->device);
-  for (int i = 0; i < kRoundTrips; ++i) {
+  for (int i = 0; i < kClockReadings; ++i) {
     const uint64_t sent = TraceNow();
     const uint64_t now = kernel.Read();
     const uint64_t received = TraceNow();
     base::MutexLock lock(TheClocks().mutex);
     if (now == 0 || device >= TheClocks().of_device.size()) return;
     TheClocks().of_device[device].Add(sent, now, received);
-    if (i + 1 < kRoundTrips) continue;
+    if (i + 1 < kClockReadings) continue;
     TheClocks().of_device[device].Settle();
     TheClocks().compared[device] = true;
   }
