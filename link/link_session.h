@@ -25,10 +25,10 @@
 #include "link/server_race.h"
 #include "link/transport/codes.h"
 #include "proto/transport.grpc.pb.h"
+#include "wire/checkpoints/suspension.h"
 #include "wire/open.h"
 #include "wire/places.h"
 #include "wire/socket.h"
-#include "wire/suspension.h"
 
 namespace longwire::link {
 

@@ -1,6 +1,6 @@
 // A program that asks for its own session to be suspended, or to go on (wire/suspension.h). Of
 // several servers the one that has the session answers.
-#include "wire/suspension.h"
+#include "wire/checkpoints/suspension.h"
 
 #include "link/link_session.h"
 #include "link/transport/log.h"

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "client-shim/session/session.h"
-#include "wire/suspension.h"
+#include "wire/checkpoints/suspension.h"
 
 namespace longwire::shim {
 

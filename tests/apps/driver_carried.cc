@@ -1,11 +1,11 @@
 // What a session that moves takes along, of the kind that the argument names: graph, texture,
 // context, link or unmapped. With each line on standard input all of it is used, compared with a
 // model on the host, and changed.
+#include "driver_carried.h"
+
 #include <functional>
 #include <iostream>
 #include <string>
-
-#include "driver_carried.h"
 
 using Step = std::function<void()>;
 
@@ -32,7 +32,8 @@ static Step Graph() {
   CHECK_DRIVER(cuEventRecord(join, side));
   CHECK_DRIVER(cuStreamWaitEvent(stream, join, 0));
   CHECK_DRIVER(cuMemcpyDtoHAsync(&come, b.address, sizeof come, stream));
-  CHECK_DRIVER(cuLaunchHostFunc(stream, [](void* told) { ++*static_cast<unsigned*>(told); }, &calls));
+  CHECK_DRIVER(cuLaunchHostFunc(
+      stream, [](void* told) { ++*static_cast<unsigned*>(told); }, &calls));
   CHECK_DRIVER(cuStreamEndCapture(stream, &graph));
   CHECK_DRIVER(cuGraphInstantiate(&captured, graph, 0));
   CHECK_DRIVER(cuGraphDestroy(graph));
@@ -124,8 +125,8 @@ static Step Texture() {
   CUarray array = nullptr, small = nullptr;
   CHECK_DRIVER(cuModuleLoadData(&module, kTextures));
   CHECK_DRIVER(cuModuleGetFunction(&read, module, "Read"));
-  CUDA_ARRAY3D_DESCRIPTOR shape{kWidth, kHeight, 0, CU_AD_FORMAT_UNSIGNED_INT32, 1,
-                                CUDA_ARRAY3D_SURFACE_LDST};
+  CUDA_ARRAY3D_DESCRIPTOR shape{
+      kWidth, kHeight, 0, CU_AD_FORMAT_UNSIGNED_INT32, 1, CUDA_ARRAY3D_SURFACE_LDST};
   CHECK_DRIVER(cuArray3DCreate(&array, &shape));
   CHECK_DRIVER(cuMipmappedArrayCreate(&levels, &shape, 2));
   CHECK_DRIVER(cuMipmappedArrayGetLevel(&small, levels, 1));

@@ -77,7 +77,8 @@ struct Device {
     void* parameters[] = {&memory, &count};
     std::vector<unsigned> found(kCount);
     CHECK_DRIVER(cuCtxSetCurrent(context));
-    CHECK_DRIVER(cuLaunchKernel(add, kCount / 256, 1, 1, 256, 1, 1, 0, stream, parameters, nullptr));
+    CHECK_DRIVER(
+        cuLaunchKernel(add, kCount / 256, 1, 1, 256, 1, 1, 0, stream, parameters, nullptr));
     CHECK_DRIVER(cuMemcpyDtoHAsync(found.data(), memory, kCount * sizeof(unsigned), stream));
     CHECK_DRIVER(cuStreamSynchronize(stream));
     for (unsigned i = 0; i < kCount; ++i) {

@@ -316,10 +316,11 @@ class CheckpointTest(counted_training.TrainingCase):
         for turn in range(20 if LONG else 3):
             name = f"turn-{turn}"
             self.suspended(longwire, name)
-            server.wait_for(lambda: not longwire.processes().get("longwire-worker"), 20, "no worker")
+            server.wait_for(lambda: "longwire-worker" not in longwire.processes(), 20, "no worker")
             command = subprocess.Popen(
                 [longwire.dist / "bin" / "longwire", "admin", "restore", name],
-                env=longwire.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                env=longwire.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                text=True)
             server.wait_for(lambda: longwire.processes().get("longwire-worker"), 20, "a worker")
             (victim,) = longwire.processes()["longwire-worker"]
             time.sleep(self.random.random() * span)

@@ -30,10 +30,12 @@ SEVERAL = ("ipc_memory", "ipc_descriptors")
 VARIANTS = ("static", "driver")
 TRIES = 3  # moves of a program
 SLICE, REST = 0.004, 0.15  # seconds that a slowed program runs, and stands
-# What may be said of any session: it ended before or while it was moved, or was never quiet. A
-# program may also end while its session is suspended, which ends that and removes the file.
+# What may be said of any session: it ended before or while it was moved, was never quiet, or was at
+# something that is over soon. A program may also end while its session is suspended, which ends
+# that and removes the file.
 PASSING = ("cannot be read: No such file", "the file is void", "there is no session", "busy:",
-           "it ended meanwhile", "a worker ended meanwhile", "its new worker ended at the switch")
+           "it ended meanwhile", "a worker ended meanwhile", "its new worker ended at the switch",
+           "one of its streams is captured just now", "it links code just now")
 
 
 def reasons():

@@ -119,7 +119,7 @@ class OwnCheckpointTest(unittest.TestCase):
             program.does("join", SUCCESS, RUNNING)
         self.assertIn("this server has no device " + nobody, program.ends())
 
-    def test_a_lock_waits_for_work_as_long_as_it_is_told(self):
+    def test_a_lock_waits_for_work_until_its_timeout(self):
         longwire = self.serve()
         program = Program(self, longwire)
         program.does("hold", SUCCESS, RUNNING)

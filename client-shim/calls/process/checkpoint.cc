@@ -120,8 +120,7 @@ CUresult DeviceOfPairs(const CUcheckpointRestoreArgs& args, std::array<uint8_t, 
   if (std::memcmp(args.gpuPairs->oldUuid.bytes, own, sizeof(own)) != 0) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  // The program goes on seeing the UUID of its first device: that is where it was.
-  if (std::memcmp(args.gpuPairs->newUuid.bytes, own, sizeof(own)) == 0) return CUDA_SUCCESS;
+  // The program goes on seeing the UUID of its first device, wherever it is.
   if (AllZero(args.gpuPairs->newUuid.bytes, sizeof(own))) return CUDA_ERROR_INVALID_VALUE;
   std::memcpy(device->data(), args.gpuPairs->newUuid.bytes, device->size());
   return CUDA_SUCCESS;

@@ -34,8 +34,8 @@ class Journal {
     uint32_t knowledge = 0;  // what the load's answer said of the image
   };
 
-  // Whether the call is to be run again: it made or changed an object that lives on, or was captured
-  // and is a part of a graph.
+  // Whether the call is to be run again: it made or changed an object that lives on, or was
+  // captured and is a part of a graph.
   static bool Keeps(const QueuedCall& call);
 
   // A session that cannot move, whatever it does: nothing is kept.

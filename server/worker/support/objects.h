@@ -127,9 +127,9 @@ struct EventVersion {
   CUevent handle = nullptr;
   bool issued = false;
   bool failed = false;
-  bool passed = false;  // it will have no record
+  bool passed = false;    // it will have no record
   bool captured = false;  // recorded while its stream was captured: a part of a graph
-  uint32_t waits = 0;   // sorted, not yet issued
+  uint32_t waits = 0;     // sorted, not yet issued
   // Recorded in another worker, before the session moved here: how long before.
   std::optional<uint64_t> before_nanos;
 };

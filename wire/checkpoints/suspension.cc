@@ -1,4 +1,4 @@
-#include "wire/suspension.h"
+#include "wire/checkpoints/suspension.h"
 
 namespace longwire::wire {
 namespace {

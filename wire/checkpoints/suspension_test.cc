@@ -1,4 +1,4 @@
-#include "wire/suspension.h"
+#include "wire/checkpoints/suspension.h"
 
 #include <gtest/gtest.h>
 
