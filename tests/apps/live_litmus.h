@@ -31,11 +31,11 @@ struct Shape {
 };
 
 // The kernel's side of message passing from the program: each thread checks until it has made
-// `checks` of them.
+// `checks` of them, or is stopped.
 __global__ void Read(volatile Box* boxes, int count, Shape shape, uint64_t checks, Seen* seen) {
   volatile Box& box = boxes[blockIdx.x % count];
-  uint64_t last = 0, forbidden = 0;
-  for (uint64_t done = 0; done < checks;) {
+  uint64_t last = 0, forbidden = 0, done = 0;
+  while (done < checks && box.stop == 0) {
     uint64_t round = box.flags[kFlags - 1][0];
     if (round == last) continue;
     last = round;
@@ -52,7 +52,7 @@ __global__ void Read(volatile Box* boxes, int count, Shape shape, uint64_t check
     ++done;
   }
   const int at = blockIdx.x * blockDim.x + threadIdx.x;
-  seen[at] = {checks, forbidden};
+  seen[at] = {done, forbidden};
 }
 
 // The kernel's side of message passing to the program: each block writes rounds into its box until
