@@ -7,6 +7,7 @@ namespace litmus {
 
 constexpr int kFlags = 4;
 constexpr int kThreads = 64;
+constexpr uint64_t kOver = UINT64_MAX;  // no batch comes after this
 constexpr uint64_t kPayloadBytes = uint64_t{1} << 20;
 
 // One writer and its readers. The writer begins a round by writing the round's number into every
@@ -84,13 +85,15 @@ __global__ void Write(volatile Box* boxes, Shape shape) {
 __global__ void Buffer(volatile uint64_t* begin, volatile uint64_t* end, uint64_t batches,
                        uint64_t slots, volatile uint32_t* mine, volatile uint32_t* other,
                        uint32_t* read) {
+  __shared__ uint64_t begun;
   for (uint64_t batch = 1; batch <= batches; ++batch) {
     if (threadIdx.x == 0) {
-      while (*begin < batch) {
+      while ((begun = *begin) < batch) {
       }
       __threadfence_system();
     }
     __syncthreads();
+    if (begun == kOver) return;
     for (uint64_t i = threadIdx.x; i < slots; i += blockDim.x) {
       mine[i] = static_cast<uint32_t>(batch);
       __threadfence_system();
