@@ -1,7 +1,9 @@
 // Whether a running kernel and the program see each other's writes to pinned memory in their order:
 // message passing in both directions with payloads of 8 bytes to 1 MiB behind several flags, and
-// store buffering. Arguments: about how many rounds of each, and `reordered` for writers that write
-// their flags first. Exit code 3: an outcome that the order forbids; 2: one side waits for ever.
+// store buffering. Arguments: about how many rounds of each; `reordered` for writers that write
+// their flags first, else `ordered`; the seconds after which a side that waits is given up; and
+// those after which the rounds are enough, where a busy host makes few. It prints how many there
+// were. Exit code 3: an outcome that the order forbids; 2: one side waits for ever.
 #include <vector>
 
 #include "live_litmus.h"
@@ -15,10 +17,10 @@ namespace {
 constexpr int kBoxes = 2;   // a thread of the program for each
 constexpr int kBlocks = 4;  // of readers
 constexpr uint64_t kSizes[] = {8, 64, 4096, 65536, litmus::kPayloadBytes};
-constexpr uint64_t kLeastChecks = 4;  // of a thread
+constexpr uint64_t kLeastChecks = 4;  // by a thread of the program, or by all of the device
 
 Box* boxes = nullptr;
-double seconds = 60;
+double seconds = 60, enough = 600;
 uint64_t forbidden = 0, rounds_in_all = 0;
 
 void Report(const char* what, uint64_t bytes, uint64_t rounds, uint64_t wrong) {
@@ -47,14 +49,25 @@ void WriteRounds(Box& box, Shape shape, const std::atomic<bool>& stop) {
   }
 }
 
+// Until the stream is idle. What it runs is stopped when there has been time enough.
 void Await(cudaStream_t stream, const char* what) {
   live::Deadline deadline(seconds);
+  const auto start = std::chrono::steady_clock::now();
   cudaError_t code = cudaErrorNotReady;
   for (uint64_t asked = 0; code == cudaErrorNotReady; ++asked) {
     code = cudaStreamQuery(stream);
     deadline.Check(what, asked);
+    std::this_thread::yield();
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    for (int i = 0; i < kBoxes && took.count() > enough; ++i) live::Store(&boxes[i].stop, 1);
   }
   CHECK(code);
+}
+
+void ExpectChecks(uint64_t made) {
+  if (made >= kLeastChecks) return;
+  std::printf("STANDS STILL at check %llu\n", static_cast<unsigned long long>(made));
+  std::exit(2);
 }
 
 // From the program to the kernel.
@@ -80,6 +93,7 @@ void PassUp(uint64_t rounds, uint64_t bytes, bool reordered, cudaStream_t stream
     wrong += seen[i].forbidden;
   }
   CHECK(cudaFreeHost(seen));
+  ExpectChecks(made);
   Report("to the device", bytes, made, wrong);
 }
 
@@ -87,7 +101,10 @@ Seen ReadRounds(const Box& box, Shape shape, uint64_t checks) {
   live::Deadline deadline(seconds);
   Seen seen = {};
   uint64_t last = 0;
+  const auto start = std::chrono::steady_clock::now();
   while (seen.checks < checks) {
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    if (took.count() > enough && seen.checks >= kLeastChecks) break;
     uint64_t round = live::Load(box.flags[litmus::kFlags - 1]);
     if (round == last) {
       deadline.Check("round", round);
@@ -132,7 +149,7 @@ void PassDown(uint64_t rounds, uint64_t bytes, bool reordered, cudaStream_t stre
 
 // Both write their own word, then read the other's: one of them must see the other's write.
 void BufferStores(uint64_t rounds, cudaStream_t stream) {
-  constexpr uint64_t kSlots = 4096;
+  constexpr uint64_t kSlots = 4096, kOver = litmus::kOver;
   const uint64_t batches = std::max<uint64_t>(rounds / kSlots, 1);
   uint64_t* turns = live::Words(4096);
   auto* words = reinterpret_cast<uint32_t*>(live::Words(4 * kSlots * sizeof(uint32_t)));
@@ -143,6 +160,8 @@ void BufferStores(uint64_t rounds, cudaStream_t stream) {
   live::Deadline deadline(seconds);
   std::vector<uint32_t> read_here(kSlots);
   uint64_t wrong = 0;
+  const auto start = std::chrono::steady_clock::now();
+  uint64_t made = 0;
   for (uint64_t batch = 1; batch <= batches; ++batch) {
     const auto number = static_cast<uint32_t>(batch);
     live::Store(turns, batch);
@@ -153,11 +172,15 @@ void BufferStores(uint64_t rounds, cudaStream_t stream) {
     }
     while (live::Load(turns + 64) < batch) deadline.Check("batch", batch);
     for (uint64_t i = 0; i < kSlots; ++i) wrong += read_here[i] < number && read[i] < number;
+    made += kSlots;
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    if (took.count() > enough) break;
   }
+  live::Store(turns, kOver);
   Await(stream, "store buffering");
   CHECK(cudaFreeHost(words));
   CHECK(cudaFreeHost(turns));
-  Report("store buffering", 4, batches * kSlots, wrong);
+  Report("store buffering", 4, made, wrong);
 }
 
 }  // namespace
@@ -166,6 +189,7 @@ int main(int count, char** arguments) {
   const uint64_t rounds = count > 1 ? std::strtoull(arguments[1], nullptr, 10) : 50000;
   const bool reordered = count > 2 && std::strcmp(arguments[2], "reordered") == 0;
   if (count > 3) seconds = std::atof(arguments[3]);
+  if (count > 4) enough = std::atof(arguments[4]);
   boxes = reinterpret_cast<Box*>(live::Words(kBoxes * sizeof(Box)));
   cudaStream_t stream;
   CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));

@@ -7,6 +7,7 @@ namespace litmus {
 
 constexpr int kFlags = 4;
 constexpr int kThreads = 64;
+constexpr uint64_t kOver = UINT64_MAX;  // no batch comes after this
 constexpr uint64_t kPayloadBytes = uint64_t{1} << 20;
 
 // One writer and its readers. The writer begins a round by writing the round's number into every
@@ -31,11 +32,11 @@ struct Shape {
 };
 
 // The kernel's side of message passing from the program: each thread checks until it has made
-// `checks` of them.
+// `checks` of them, or is stopped.
 __global__ void Read(volatile Box* boxes, int count, Shape shape, uint64_t checks, Seen* seen) {
   volatile Box& box = boxes[blockIdx.x % count];
-  uint64_t last = 0, forbidden = 0;
-  for (uint64_t done = 0; done < checks;) {
+  uint64_t last = 0, forbidden = 0, done = 0;
+  while (done < checks && box.stop == 0) {
     uint64_t round = box.flags[kFlags - 1][0];
     if (round == last) continue;
     last = round;
@@ -52,7 +53,7 @@ __global__ void Read(volatile Box* boxes, int count, Shape shape, uint64_t check
     ++done;
   }
   const int at = blockIdx.x * blockDim.x + threadIdx.x;
-  seen[at] = {checks, forbidden};
+  seen[at] = {done, forbidden};
 }
 
 // The kernel's side of message passing to the program: each block writes rounds into its box until
@@ -84,13 +85,15 @@ __global__ void Write(volatile Box* boxes, Shape shape) {
 __global__ void Buffer(volatile uint64_t* begin, volatile uint64_t* end, uint64_t batches,
                        uint64_t slots, volatile uint32_t* mine, volatile uint32_t* other,
                        uint32_t* read) {
+  __shared__ uint64_t begun;
   for (uint64_t batch = 1; batch <= batches; ++batch) {
     if (threadIdx.x == 0) {
-      while (*begin < batch) {
+      while ((begun = *begin) < batch) {
       }
       __threadfence_system();
     }
     __syncthreads();
+    if (begun == kOver) return;
     for (uint64_t i = threadIdx.x; i < slots; i += blockDim.x) {
       mine[i] = static_cast<uint32_t>(batch);
       __threadfence_system();

@@ -8,7 +8,7 @@ import programs
 import server
 
 # Programs that wait for what the other side writes meanwhile, with their arguments.
-LIVE = (("live_flags", ()), ("mailbox", ("1000",)), ("live_litmus", ("50000",)))
+LIVE = (("live_flags", ()), ("mailbox", ("1000",)), ("live_litmus", ("50000", "ordered", "60", "1")))
 # Programs that use pinned memory in other ways: what they do must not depend on where it lies.
 OTHERS = ("mapped_memory", "mapped_flags", "mapped_turns", "mapped_bursts", "exposed_beside",
           "pinned_order", "pinned_graphs", "host_functions")
@@ -77,7 +77,7 @@ class LiveTest(unittest.TestCase):
                                             longwire=longwire, LONGWIRE_DEVICES="1"))
 
     def test_another_order_is_noticed(self):
-        result = self.run_here("live_litmus", "20000", "reordered")
+        result = self.run_here("live_litmus", "20000", "reordered", "60", "1")
         self.assertEqual(3, result.code, result)
         for direction in ("to the device", "to the program"):
             seen = re.findall(rf"{direction}, \d+ bytes: \d+ rounds, (\d+) forbidden", result.out)
