@@ -28,11 +28,10 @@ class Admin;
 class Pool;
 
 // Execute and Transfer are raw: their messages are frames, not protobuf.
-using Service =
-    transport::Transport::WithAsyncMethod_Open<transport::Transport::WithAsyncMethod_Inspect<
-        transport::Transport::WithAsyncMethod_Admin<transport::Transport::WithAsyncMethod_Suspend<
-            transport::Transport::WithRawMethod_Execute<
-                transport::Transport::WithRawMethod_Transfer<transport::Transport::Service>>>>>>;
+using Service = transport::Transport::WithAsyncMethod_Open<
+    transport::Transport::WithAsyncMethod_Inspect<transport::Transport::WithAsyncMethod_Admin<
+        transport::Transport::WithAsyncMethod_Suspend<transport::Transport::WithRawMethod_Execute<
+            transport::Transport::WithRawMethod_Transfer<transport::Transport::Service>>>>>>;
 
 class AcceptLoop {
  public:

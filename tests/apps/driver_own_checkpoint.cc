@@ -1,6 +1,6 @@
 // Locks, checkpoints, restores and unlocks itself as lines on standard input say: each is answered
 // by the call's code and the state of the process behind it. The device's memory is what a model on
-// the host says after each count.
+// the host says after each count. With arguments these are the lines, and each has to succeed.
 //
 //   lock [MILLISECONDS]  checkpoint  restore [OLD-UUID NEW-UUID]  unlock  state  pid NUMBER
 //   reserved             arguments whose reserved parts are not zero
@@ -144,13 +144,19 @@ static CUresult OfAnother(std::istringstream& words) {
   return result;
 }
 
-int main() {
+int main(int argc, char** argv) {
   Device device;
   device.Open();
   std::atomic<bool> held{false}, counted{false};
   std::thread counting;
   std::cout << "READY" << std::endl;
-  for (std::string line; std::getline(std::cin, line);) {
+  int next = 1;
+  auto read = [&](std::string* line) {
+    if (argc == 1) return static_cast<bool>(std::getline(std::cin, *line));
+    *line = next < argc ? argv[next] : "";
+    return next++ < argc;
+  };
+  for (std::string line; read(&line);) {
     std::istringstream words(line);
     std::string word;
     words >> word;
@@ -180,6 +186,7 @@ int main() {
     }
     if (word == "counted") result = counted ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
     if (word == "join") counting.join();
+    EXPECT(argc == 1 || result == CUDA_SUCCESS, "%s gave %d", line.c_str(), result);
     CUprocessState state = CU_PROCESS_STATE_FAILED;
     EXPECT(cuCheckpointProcessGetState(getpid(), &state) == CUDA_SUCCESS, "no state");
     std::cout << result << " " << state << std::endl;

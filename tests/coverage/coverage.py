@@ -12,6 +12,7 @@ and docs/support.md shows it.
 import pathlib
 import re
 import sys
+import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "e2e"))
@@ -65,10 +66,22 @@ def observe_low(found):
             found.setdefault(function, []).append("driver_narrow")
 
 
+def observe_own(found):
+    """A program that suspends itself needs a server that allows that, and one device."""
+    with tempfile.TemporaryDirectory(prefix="longwire-kept-") as folder:
+        config = f"checkpoint_dir: {folder}/sessions\ncheckpoint_own_sessions: 1\n"
+        with server.Server(config=config) as longwire:
+            for function in functions_of(longwire, "driver_own_checkpoint", "driver", "lock",
+                                         "checkpoint", "restore", "unlock", "count", "join",
+                                         LONGWIRE_DEVICES=1):
+                found.setdefault(function, []).append("driver_own_checkpoint")
+
+
 def observe():
     """{function: [programs]}"""
     found = {}
     observe_low(found)
+    observe_own(found)
     # Little memory, because some take nearly all of it and other tests run beside.
     with server.Server(software_devices=2, software_memory=1 << 30) as longwire:
         for program, variant, kind in programs.list_programs(longwire.build):

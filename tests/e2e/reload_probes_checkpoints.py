@@ -1,6 +1,4 @@
 """Probes of the keys about sessions that are suspended."""
-import subprocess
-
 import server
 from reload_cases import probe, start
 
@@ -41,13 +39,10 @@ def wait_for_a_restore(case):
 
 def suspended_by_itself(case):
     """What a program gets that wants to be suspended, with what the configuration says now."""
-    process = subprocess.Popen(
-        case.longwire.command(case.longwire.program("driver_own_checkpoint.driver")),
-        env=case.longwire.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, text=True)
+    process = start(case, "alpha", "driver_own_checkpoint.driver")
     out, err = process.communicate("lock\ncheckpoint\nrestore\nunlock\n", timeout=60)
     case.assertEqual(0, process.returncode, (out, err, case.longwire.log_tail()))
-    return out.splitlines()[2], err
+    return out.splitlines()[1], err
 
 
 @probe("checkpoint_own_sessions")
