@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <span>
 
+#include "base/environment.h"
 #include "cli/policy/files.h"
 #include "cli/program_environment.h"
 #include "policy/engine.h"
@@ -15,7 +16,7 @@ namespace fs = std::filesystem;
 
 // Whether the program writes a trace, which has room for what probes saw begin and end.
 bool IsTraced() {
-  const char* file = std::getenv("LONGWIRE_TRACE_FILE");
+  const char* file = base::Environment("LONGWIRE_TRACE_FILE");
   return file != nullptr && *file != '\0';
 }
 

@@ -45,8 +45,10 @@ inline std::string StatementAt(const std::string& text, size_t begin) {
 // Of the sources in a folder but those named, whose refusals are none of the verifier's.
 inline std::vector<Refusal> RefusalsIn(const std::filesystem::path& folder,
                                        const std::set<std::string>& others) {
+  // A definition begins so, too, and is none.
   static const std::regex kBegins(
-      R"re(\bRefuse\((?!Hook hook|const )|\*sentence_? \+?=|\*wrong =|throw PtxError\(|problem = |return "it )re");
+      R"re(\bRefuse\((?!Hook hook|const )|\*sentence_? \+?=|\*wrong =|)re"
+      R"re(throw PtxError\(|problem = |return "it )re");
   std::vector<Refusal> refusals;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     const std::string name = entry.path().filename();
