@@ -201,7 +201,7 @@ class OwnCheckpointTest(unittest.TestCase):
         self.assertIn("local socket", local.ends())
 
     def test_a_daemon_that_is_killed_meanwhile(self):
-        """The program is told what has become of it: it runs or it is suspended."""
+        """The program hears what has become of it: it runs or it is suspended."""
         longwire = self.serve()
         program = Program(self, longwire)
         program.does("lock", SUCCESS, LOCKED)
