@@ -34,6 +34,28 @@ TEST_F(LaunchTest, ScalesAnArray) {
   }
 }
 
+// Many ranges, so that their table grows; kernels find each one, and what they write is there.
+TEST_F(LaunchTest, ReachesRegisteredHostMemory) {
+  std::vector<std::vector<unsigned>> ranges(150, std::vector<unsigned>(2));
+  for (auto& range : ranges) ASSERT_CU(cuMemHostRegister(range.data(), 8, 0));
+  for (size_t i = 0; i < ranges.size(); i += 2) ASSERT_CU(cuMemHostUnregister(ranges[i].data()));
+  for (size_t i = 1; i < ranges.size(); i += 2) {
+    CUdeviceptr target = 0;
+    auto value = static_cast<unsigned>(i);
+    ASSERT_CU(cuMemHostGetDevicePointer(&target, &ranges[i][1], 0));
+    void* parameters[] = {&target, &value};
+    ASSERT_CU(Launch("Store", 1, 1, 0, parameters));
+    void* counted[] = {&target};
+    ASSERT_CU(Launch("Increment", 3, 64, 0, counted));
+  }
+  ASSERT_CU(cuCtxSynchronize());
+  for (size_t i = 1; i < ranges.size(); i += 2) {
+    EXPECT_EQ(ranges[i][0], 0u);
+    EXPECT_EQ(ranges[i][1], i + 3 * 64);
+    ASSERT_CU(cuMemHostUnregister(ranges[i].data()));
+  }
+}
+
 TEST_F(LaunchTest, ExtraBufferAndLaunchKernelEx) {
   struct {
     CUdeviceptr target;

@@ -151,13 +151,19 @@ TEST_F(VmmTest, PinnedMemoryIsTheSameOnBothSides) {
   EXPECT_CU(cuMemFreeHost(pinned));
 }
 
-TEST_F(VmmTest, RegisteredHostMemoryHasNoDevicePointer) {
+TEST_F(VmmTest, RegisteredHostMemoryHasItsOwnAddress) {
   std::vector<char> host(8192);
   ASSERT_CU(cuMemHostRegister(host.data(), host.size(), 0));
   EXPECT_EQ(cuMemHostRegister(host.data() + 100, 10, 0), CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
   CUdeviceptr device = 0;
-  EXPECT_EQ(cuMemHostGetDevicePointer(&device, host.data(), 0), CUDA_ERROR_NOT_SUPPORTED);
+  ASSERT_CU(cuMemHostGetDevicePointer(&device, host.data() + 5, 0));
+  EXPECT_EQ(device, Address(host.data() + 5));
+  ASSERT_CU(cuMemsetD8(device, 9, 100));
+  ASSERT_CU(cuCtxSynchronize());
+  EXPECT_EQ(host[4] + host[5] + host[104] + host[105], 18);
+  EXPECT_EQ(cuMemsetD8(device, 9, host.size() - 4), CUDA_ERROR_INVALID_VALUE);
   EXPECT_CU(cuMemHostUnregister(host.data()));
+  EXPECT_EQ(cuMemsetD8(device, 9, 100), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuMemHostUnregister(host.data()), CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
 }
 

@@ -93,7 +93,7 @@ CUresult PointerAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr
       Put<unsigned>(data, !found ? 0 : host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE);
       return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
-      Put<CUdeviceptr>(data, found && InArena(address) ? address : 0);
+      Put<CUdeviceptr>(data, found ? address : 0);
       return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
       Put<void*>(data, host || managed ? reinterpret_cast<void*>(address) : nullptr);
@@ -246,7 +246,6 @@ CUresult cuMemHostGetDevicePointer(CUdeviceptr* device, void* pointer, unsigned 
   if (device == nullptr || flags != 0 || !found || found->kind == MemoryKind::kDevice) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  if (!InArena(address)) return Refuse("device access to registered host memory");
   *device = address;
   return CUDA_SUCCESS;
 }

@@ -256,8 +256,8 @@ uint64_t AddressSpace::AllocateHost(MemoryKind kind, size_t bytes, unsigned flag
   return address;
 }
 
-// Memory registered inside a reservation of the arena (a shared segment that the caller mapped
-// there, in whole granules) becomes reachable for kernels; elsewhere it is only remembered.
+// Memory may also be registered inside a reservation of the arena: a shared segment that the caller
+// mapped there, in whole granules.
 CUresult AddressSpace::Register(uint64_t address, size_t bytes, unsigned flags, Context* context) {
   base::MutexLock lock(mutex_);
   auto taken = allocations_.lower_bound(address);
@@ -276,6 +276,8 @@ CUresult AddressSpace::Register(uint64_t address, size_t bytes, unsigned flags, 
       return CUDA_ERROR_INVALID_VALUE;
     }
     arena.Mark(address, bytes, kAllDevices);
+  } else {
+    arena.hosts().Add(address, bytes);
   }
   allocations_[address] = {address, bytes,     MemoryKind::kRegistered, context->device, context,
                            flags,   next_id_++};
@@ -287,7 +289,11 @@ void AddressSpace::FreeLocked(std::map<uint64_t, Allocation>::iterator allocatio
   managed_.erase(managed_.lower_bound(a.address), managed_.lower_bound(a.address + a.bytes));
   if (a.kind == MemoryKind::kRegistered) {
     Arena& arena = Arena::Get();
-    if (a.address - arena.base() < arena.bytes()) arena.Mark(a.address, a.bytes, 0);
+    if (a.address - arena.base() < arena.bytes()) {
+      arena.Mark(a.address, a.bytes, 0);
+    } else {
+      arena.hosts().Remove(a.address);
+    }
   } else if (a.small) {
     small_heaps_[a.device].Give(a.address, RoundUp(a.bytes, kMinAlignment));
   } else {

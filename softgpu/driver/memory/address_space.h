@@ -1,6 +1,6 @@
 // What lies where in the arena: reservations, mapped chunks, and the allocations made from them;
 // and which devices may access what. Host memory that programs register elsewhere is listed here
-// too, but kernels cannot reach it.
+// too; all devices reach it at its own address.
 #pragma once
 
 #include <atomic>

@@ -266,8 +266,8 @@ CUresult CheckFill(const CUDA_MEMSET_NODE_PARAMS& fill, int device) {
   uint64_t row, extent;
   if (__builtin_mul_overflow(fill.width, uint64_t{unit}, &row) ||
       __builtin_mul_overflow(fill.pitch, fill.height - 1, &extent) ||
-      __builtin_add_overflow(extent, row, &extent) || !InArena(fill.dst) ||
-      (fill.height > 1 && fill.pitch < row) || !Reachable(fill.dst, extent, device)) {
+      __builtin_add_overflow(extent, row, &extent) || (fill.height > 1 && fill.pitch < row) ||
+      !Reachable(fill.dst, extent, device)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   return CUDA_SUCCESS;

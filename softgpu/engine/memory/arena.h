@@ -1,12 +1,14 @@
 // The software devices' address space: one reserved range of this process in which everything that
 // a kernel may touch lives, with a bit per device and 2 MiB granule saying whether that device may
-// access it. Generic addresses of kernels are host addresses inside this range; every access is
-// checked against it.
+// access it; and host memory elsewhere that the program has registered, which all devices may
+// access. Generic addresses of kernels are host addresses; every access is checked.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+
+#include "softgpu/engine/memory/host_ranges.h"
 
 namespace softgpu {
 
@@ -31,11 +33,15 @@ class Arena {
   // not mapped. Address and bytes must be multiples of kGranule inside the arena.
   void Mark(uint64_t address, uint64_t bytes, DeviceSet devices);
 
+  // Registered host memory outside the arena. Changed by one thread at a time.
+  HostRanges& hosts() { return hosts_; }
+
   // True if one of `devices` may access every byte of [address, address + bytes): kernels ask for
   // their own device, copies for any.
   bool Allows(uint64_t address, uint64_t bytes, DeviceSet devices = kAllDevices) const {
     uint64_t offset = address - base_;
-    if (offset >= bytes_ || bytes > bytes_ - offset) return false;
+    if (offset >= bytes_) return hosts_.Hold(address, bytes);
+    if (bytes > bytes_ - offset) return false;
     for (uint64_t g = offset / kGranule; g <= (offset + bytes - 1) / kGranule; ++g) {
       if ((access_[g].load(std::memory_order_relaxed) & devices) == 0) return false;
     }
@@ -47,6 +53,7 @@ class Arena {
   uint64_t base_ = 0;
   uint64_t bytes_ = 0;
   std::atomic<DeviceSet>* access_ = nullptr;  // by granule; zero = not mapped
+  HostRanges hosts_;
 };
 
 }  // namespace softgpu
