@@ -101,6 +101,19 @@ TEST(Open, ReplyRoundTripsAndRefusesEveryTruncation) {
   }
 }
 
+TEST(Open, WhatALaterFieldNeedsIsWrittenBeforeIt) {
+  OpenReply reply = SampleReply();
+  reply.segment_base = 0x350000000000;
+  Writer writer;
+  reply.Encode(writer);
+  OpenReply decoded;
+  Reader whole(writer.span());
+  ASSERT_EQ(decoded.Decode(whole), WireResult::kOk);
+  EXPECT_EQ(decoded.segment_base, reply.segment_base);
+  EXPECT_EQ(decoded.bridge_lanes, 0u);
+  EXPECT_EQ(decoded.versions, reply.versions);
+}
+
 TEST(Open, RequestWithNewerProtocolDecodesItsNumberOnly) {
   const uint32_t next = kBuiltVersions.newest + 1;
   OpenRequest request;

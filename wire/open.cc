@@ -154,7 +154,9 @@ void OpenReply::Encode(Writer& writer) const {
   EncodeStrings(writer, missing_calls);
   if (protocol <= kLastWithoutRange) return;
   writer.U64(wait);
-  if (bridge_lanes != 0) writer.U32(bridge_lanes);  // clients that ask for none know none
+  // Each field is written if one behind it is; clients that ask for no bridges know none.
+  if (bridge_lanes != 0 || segment_base != 0) writer.U32(bridge_lanes);
+  if (segment_base != 0) writer.U64(segment_base);
   EncodeRange(writer, versions);
 }
 
@@ -195,6 +197,9 @@ WireResult OpenReply::Decode(Reader& reader) {
   if (has_range && HasFieldBeforeRange(reader, sizeof(bridge_lanes))) {
     LW_TRY(reader.U32(&bridge_lanes));
     if (bridge_lanes > lanes) return WireResult::kFatal;
+  }
+  if (has_range && HasFieldBeforeRange(reader, sizeof(segment_base))) {
+    LW_TRY(reader.U64(&segment_base));
   }
   SkipRest(reader);
   return WireResult::kOk;

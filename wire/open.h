@@ -114,6 +114,9 @@ struct OpenReply {
   // kWaitsByDefault may ask again. 0: it may not; older servers send none.
   uint64_t wait = 0;
   uint32_t bridge_lanes = 0;  // of `lanes`, the last ones; 0: it builds no bridges
+  // Where the segment lies in the worker, outside the devices' windows: kernels reach its pinned
+  // parts there. 0: they do not.
+  uint64_t segment_base = 0;
 
   void Encode(Writer& writer) const;
   // The reply is all that the reader has left. If it is in a version that this process does not

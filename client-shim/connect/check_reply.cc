@@ -57,7 +57,15 @@ std::string ProblemOfWindows(const wire::OpenReply& reply, const Asked& asked) {
     }
     seen.push_back(window);
   }
-  return "";
+  if (reply.segment_base == 0) return "";
+  const wire::Window segment{reply.segment_base, reply.segment_bytes};
+  bool offered = std::ranges::any_of(
+      asked.windows, [&](const wire::Window& candidate) { return Holds(candidate, segment); });
+  bool good = offered && segment.bytes != 0 && segment.base % base::kDeviceGranularityBytes == 0 &&
+              std::ranges::none_of(
+                  seen, [&](const wire::Window& other) { return Overlap(other, segment); });
+  if (good || guard_off) return "";
+  return "it puts pinned memory where no room was offered (" + InWords(segment) + ")";
 }
 
 std::string ProblemOfLeases(const wire::DeviceDescription& device, uint64_t granularity) {

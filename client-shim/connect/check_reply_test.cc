@@ -66,6 +66,24 @@ TEST_F(CheckReplyTest, AWindowLiesWhereOneWasOffered) {
   EXPECT_FALSE(AcceptedWithWindow(kTop, kGiB));
 }
 
+TEST_F(CheckReplyTest, PinnedMemoryLiesWhereRoomWasOffered) {
+  auto accepted = [&](uint64_t base, uint64_t bytes) {
+    return Accepted([&](wire::OpenReply& reply) {
+      reply.segment_base = base;
+      reply.segment_bytes = bytes;
+    });
+  };
+  int of_the_program = 0;
+  uint64_t address = reinterpret_cast<uint64_t>(&of_the_program) / (2 * kMiB) * (2 * kMiB);
+  EXPECT_TRUE(accepted(offered_[0].base, kGiB));
+  EXPECT_FALSE(accepted(offered_[0].base, 0));
+  EXPECT_FALSE(accepted(offered_[0].base, 2 * kGiB));
+  EXPECT_FALSE(accepted(offered_[0].base + 4096, 64 * kMiB));
+  EXPECT_FALSE(accepted(offered_[1].base + 6 * kGiB, kGiB)) << "a device's memory is there";
+  EXPECT_FALSE(accepted(address, 2 * kMiB));
+  EXPECT_FALSE(accepted(~uint64_t{0} / (2 * kMiB) * (2 * kMiB), 4 * kMiB));
+}
+
 TEST_F(CheckReplyTest, WindowsAreWholeAndApart) {
   EXPECT_FALSE(AcceptedWithWindow(offered_[0].base + 4096, kGiB / 2));
   EXPECT_FALSE(AcceptedWithWindow(offered_[0].base, kGiB - 4096));

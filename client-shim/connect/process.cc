@@ -160,9 +160,16 @@ CUresult Check(const SessionParts& parts) {
   return CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
 }
 
-ClientSession* MakeSession(SessionParts parts) {
+// Whether kernels are to reach pinned memory where the worker has it.
+bool HasLiveMemory(const SessionParts& parts) {
+  return parts.segment.valid() && parts.reply.segment_base != 0 && MayKeepMore() &&
+         !wire::IsSwitchedOff("live-pinned");
+}
+
+ClientSession* MakeSession(SessionParts parts, uint64_t live_base) {
+  const uint64_t bytes = parts.reply.segment_bytes;
   // Without one pinned memory is as it is on another host.
-  if (parts.segment.valid() && !AdoptSegment(std::move(parts.segment), parts.reply.segment_bytes)) {
+  if (parts.segment.valid() && !AdoptSegment(std::move(parts.segment), bytes, live_base)) {
     Say("the server's segment for pinned memory cannot be used; copies take other paths");
   }
   std::vector<LaneRings> lanes = std::move(parts.lanes);
@@ -191,6 +198,8 @@ CUresult Adopt(std::vector<SessionParts> servers) {
     devices.insert(devices.end(), parts.reply.devices.begin(), parts.reply.devices.end());
     for (const auto& device : parts.reply.devices) windows.push_back(device.window);
   }
+  const SessionParts& first = servers.front();  // of several none shares memory
+  const uint64_t live_base = HasLiveMemory(first) ? first.reply.segment_base : 0;
   VisibleDevices visible = ChooseVisible(base::Environment(kVisibleDevices),
                                          base::Environment("CUDA_DEVICE_ORDER"), devices);
   if (visible.code != CUDA_SUCCESS) return visible.code;  // the sessions end with their sockets
@@ -198,9 +207,10 @@ CUresult Adopt(std::vector<SessionParts> servers) {
     Say("no addresses are left for the devices' memory; is there a limit on them (ulimit -v)?");
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
+  if (live_base != 0) windows.push_back({live_base, first.reply.segment_bytes});
   ReleaseUnused(windows);
   std::vector<ClientSession*> sessions;
-  for (SessionParts& parts : servers) sessions.push_back(MakeSession(std::move(parts)));
+  for (SessionParts& parts : servers) sessions.push_back(MakeSession(std::move(parts), live_base));
   MakeDevices(sessions, visible.chosen);
   for (ClientSession* session : sessions) AdoptSession(session);
   for (ClientSession* session : sessions) {

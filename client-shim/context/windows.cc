@@ -142,18 +142,21 @@ bool TakePromised(const std::vector<wire::Window>& used) {
                      [](const wire::Window& window) { return Reserve(window.base, window.bytes); });
 }
 
-void ReleaseUnused(const std::vector<wire::Window>& used) {
+bool MayKeepMore() { return !TheReserved().promised; }
+
+void ReleaseUnused(std::vector<wire::Window> used) {
+  std::ranges::sort(used, {}, &wire::Window::base);
   std::vector<wire::Window> kept;
   for (const wire::Window& candidate : TheReserved().windows) {
-    uint64_t low = candidate.base, high = candidate.base;
+    uint64_t at = candidate.base;
+    const uint64_t end = candidate.base + candidate.bytes;
     for (const wire::Window& window : used) {
-      if (window.base < candidate.base || window.base >= candidate.base + candidate.bytes) continue;
-      high = std::max(high, window.base + window.bytes);
+      if (window.base < at || window.base >= end) continue;
+      if (window.base > at) Release(at, window.base - at);
+      at = std::min(window.base + window.bytes, end);
+      kept.push_back({window.base, at - window.base});
     }
-    uint64_t end = candidate.base + candidate.bytes;
-    high = std::min(high, end);
-    if (high < end) munmap(reinterpret_cast<void*>(high), end - high);
-    if (high > low) kept.push_back({low, high - low});
+    if (at < end) Release(at, end - at);
   }
   TheReserved().windows = kept;
 }

@@ -14,11 +14,15 @@ namespace longwire::shim {
 // says why.
 std::vector<wire::Window> ReserveCandidates(const Options& options, std::string* sentence);
 
+// Before TakePromised: whether the server may have more of the candidates than the devices'
+// windows. Not where such a limit leaves the program only half of its addresses.
+bool MayKeepMore();
+
 // Where a limit on the process's addresses allowed no candidate to stay reserved, reserves the ones
 // that the server chose. False if that is no longer possible.
 bool TakePromised(const std::vector<wire::Window>& used);
 
 // Releases the reserved addresses that lie in none of `used`.
-void ReleaseUnused(const std::vector<wire::Window>& used);
+void ReleaseUnused(std::vector<wire::Window> used);
 
 }  // namespace longwire::shim

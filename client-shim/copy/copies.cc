@@ -22,6 +22,7 @@
 #include "client-shim/mirror/mirrors.h"
 #include "client-shim/mirror/shared_blocks.h"
 #include "client-shim/session/lanes.h"
+#include "client-shim/session/pinned_segment.h"
 #include "client-shim/session/session.h"
 #include "client-shim/session/uploads.h"
 #include "client-shim/stream/callbacks.h"
@@ -58,15 +59,16 @@ bool IsKnownHost(uint64_t address) {
   return FindHost(address, &range);
 }
 
-// Fills in defaults and finds out what the side is; refuses what the driver would refuse.
-CUresult Resolve(CopySide* side, const Extent& extent) {
+// Fills in defaults and finds out what the side is; refuses what the driver would refuse. In a
+// graph live memory is copied as the device's: no copy of the graph's passes this process.
+CUresult Resolve(CopySide* side, const Extent& extent, bool in_graph) {
   if (side->pitch == 0) side->pitch = side->x_bytes + extent.width;
   if (side->height == 0) side->height = side->y + extent.rows;
   if (side->kind == CopySide::Kind::kArray) {
     return CheckArray(*side, extent);
   }
   // The program's memory that is mirrored is copied on the device, in the stream's order.
-  if (FindMirror(side->address, &side->address)) {
+  if (FindMirror(side->address, &side->address) || (in_graph && IsLive(side->address))) {
     side->kind = CopySide::Kind::kDevice;
   } else if (IsKnownHost(side->address)) {
     side->kind = CopySide::Kind::kHost;
@@ -121,32 +123,36 @@ uint64_t SubmitWork(Stream* stream, const Where& where, const Call& call, size_t
 }
 
 // Work of the device alone: even the waiting forms return at once, unless the program can read what
-// was written or wants them to wait. `source`: 0 if there is none. `late`: the source is mirrored,
-// and the program may still write it.
+// was written or wants them to wait: `written` bytes from `address` on. `source`: 0 if there is
+// none. `late`: the source is mirrored, and the program may still write it.
 template <class Call>
 CUresult SubmitSeen(Stream* stream, const Where& where, const Call& call, Waits waits,
-                    uint64_t address, uint64_t source, bool late = false) {
-  bool mirrored = IsMirrored(address);
+                    uint64_t address, uint64_t written, uint64_t source, bool late = false) {
+  bool mirrored = IsMirrored(address), live = IsLive(address);
   Sends sends = mirrored ? Sends::kNow : Sends::kPerhapsLater;
   uint64_t position = SubmitWork(stream, where, call, 1024, sends);
   if (position == ClientSession::kNoPosition) return ClientSession::NotQueued();
   if (late) NoteMirroredRead(stream, position);
   bool captured = stream->capture.load() != nullptr;
+  if (live && !captured) {
+    NoteHostWrite(stream, position, address, written, WriteOrder::kInStream);
+  }
   if (waits == Waits::kAsync || captured) return CUDA_SUCCESS;
   bool wanted = HasSyncMemops(address) || HasSyncMemops(source);
-  if (!wanted && !mirrored) return CUDA_SUCCESS;
+  if (!wanted && !mirrored && !live) return CUDA_SUCCESS;
   CUresult result = WaitForStream(stream, position);
   return result == CUDA_SUCCESS ? TakeError(stream->context) : result;
 }
 
 // Whether the worker's driver can copy from or to the program's side itself, in the stream's order.
 // Not while this process has yet to write there: its writes are not part of the stream's order.
+// Live memory it never writes for a stream, and kernels may be waiting for the bytes in its order.
 bool IsWithWorker(Stream* stream, const CopySide& host, const Extent& extent,
                   const HostBytes& range, calls::lwCopyPinned* copy) {
   uint64_t offset = 0;
   bool shared = stream->capture.load() == nullptr && range.pinned() &&
                 FindPart(range.address, range.bytes, &offset) &&
-                !LateHostWritePending(range.address, range.bytes);
+                (IsLive(range.address) || !LateHostWritePending(range.address, range.bytes));
   if (!shared) return false;
   copy->host = WirePlace(host, extent);
   copy->host.address = offset;
@@ -255,8 +261,9 @@ CUresult Upload(Stream* stream, const CopySide& destination, const CopySide& sou
   if (way == UploadWay::kShared) {
     return CopyWithWorker(stream, where, pinned, destination, extent, range, waits);
   }
-  bool unobserved =
-      AsksToReturnEarly(facts, way) && !IsMirrored(destination.address) && MayReturnEarly(stream);
+  const bool live = IsLive(destination.address);
+  bool unobserved = AsksToReturnEarly(facts, way) && !IsMirrored(destination.address) && !live &&
+                    MayReturnEarly(stream);
   calls::lwCopyToDevice copy;
   copy.place = WirePlace(destination, extent);
   copy.bytes = facts.bytes;
@@ -269,6 +276,10 @@ CUresult Upload(Stream* stream, const CopySide& destination, const CopySide& sou
     LONGWIRE_TRY(SpeculativeUpload(where, copy, from, stream, &position));
   } else {
     LONGWIRE_TRY(SentUpload(where, copy, from, stream, way, &position));
+  }
+  if (live && !facts.captured) {
+    const HostBytes written = BytesOf(destination, extent);
+    NoteHostWrite(stream, position, written.address, written.bytes, WriteOrder::kInStream);
   }
   switch (ChooseReturn(facts, way, unobserved)) {
     case UploadReturn::kAtOnce:
@@ -341,46 +352,19 @@ CUresult Download(Stream* stream, const CopySide& destination, const CopySide& s
   return result == CUDA_SUCCESS ? TakeError(stream->context) : result;
 }
 
-// Resolves both sides; *bytes is 0 if there is nothing to copy.
+// Resolves both sides; *bytes is 0 if there is nothing to copy. `in_graph`: as in Resolve.
 CUresult ResolveSides(const Extent& extent, CopySide* destination, CopySide* source,
-                      uint64_t* bytes) {
+                      uint64_t* bytes, bool in_graph) {
   uint64_t rows = 0;
   if (!Multiply(extent.width, extent.rows, &rows) || !Multiply(rows, extent.slices, bytes)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   if (*bytes == 0) return CUDA_SUCCESS;
-  CUresult result = Resolve(destination, extent);
-  return result == CUDA_SUCCESS ? Resolve(source, extent) : result;
+  CUresult result = Resolve(destination, extent, in_graph);
+  return result == CUDA_SUCCESS ? Resolve(source, extent, in_graph) : result;
 }
 
 }  // namespace
-
-calls::Place WirePlace(const CopySide& side, const Extent& extent) {
-  calls::Place place;
-  place.address = side.kind == CopySide::Kind::kArray ? 0 : side.address;
-  place.array = reinterpret_cast<uint64_t>(side.array);
-  place.x_bytes = side.x_bytes;
-  place.y = side.y;
-  place.z = side.z;
-  place.pitch = side.pitch;
-  place.height = side.height;
-  place.width_bytes = extent.width;
-  place.rows = extent.rows;
-  place.slices = extent.slices;
-  return place;
-}
-
-HostPlace HostSide(const CopySide& side, const Extent& extent) {
-  HostPlace place;
-  place.base = reinterpret_cast<std::byte*>(side.address) + side.z * side.pitch * side.height +
-               side.y * side.pitch + side.x_bytes;
-  place.pitch = side.pitch;
-  place.slice_pitch = side.pitch * side.height;
-  place.width = extent.width;
-  place.rows = extent.rows;
-  place.slices = extent.slices;
-  return place;
-}
 
 bool IsProgramMemory(uint64_t address) {
   if (uint64_t device_address = 0; FindMirror(address, &device_address)) return false;
@@ -390,7 +374,7 @@ bool IsProgramMemory(uint64_t address) {
 CUresult DescribeNodeCopy(CopySide destination, CopySide source, const Extent& extent, int device,
                           NodeCopy* node) {
   calls::MemcpyNode& copy = node->copy;
-  LONGWIRE_TRY(ResolveSides(extent, &destination, &source, &copy.bytes));
+  LONGWIRE_TRY(ResolveSides(extent, &destination, &source, &copy.bytes, true));
   if (copy.bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   for (const CopySide* side : {&destination, &source}) {
     // As in a capture: in a graph it cannot be a peer copy.
@@ -443,7 +427,22 @@ static CUresult MakeCopy(Stream* stream, const CopySide& destination, const Copy
   copy.source = WirePlace(source, extent);
   copy.bytes = bytes;
   if (peers == Peers::kNo && DeferCopy(stream, where, copy)) return CUDA_SUCCESS;
-  return SubmitSeen(stream, where, copy, waits, destination.address, source.address, late);
+  return SubmitSeen(stream, where, copy, waits, destination.address, bytes, source.address, late);
+}
+
+// Within the host's memory the worker's driver copies what is live, in the stream's order: a copy
+// that this process makes would have to wait for the stream.
+static void LeaveToDriver(const Extent& extent, Waits waits, CopySide* destination,
+                          CopySide* source) {
+  using Kind = CopySide::Kind;
+  if (waits != Waits::kAsync || destination->kind != Kind::kHost || source->kind != Kind::kHost) {
+    return;
+  }
+  for (CopySide* side : {source, destination}) {
+    if (!IsLive(side->address) || !BytesOf(*side, extent).pinned()) continue;
+    side->kind = Kind::kDevice;
+    return;
+  }
 }
 
 CUresult Copy(const CopySide& destination_side, const CopySide& source_side, const Extent& extent,
@@ -452,12 +451,14 @@ CUresult Copy(const CopySide& destination_side, const CopySide& source_side, con
   LONGWIRE_TRY(ResolveForWork(handle, &stream));
   CopySide destination = destination_side, source = source_side;
   uint64_t bytes = 0;
-  CUresult result = ResolveSides(extent, &destination, &source, &bytes);
+  const bool captured = stream->capture.load() != nullptr;
+  CUresult result = ResolveSides(extent, &destination, &source, &bytes, captured);
   if (result != CUDA_SUCCESS || bytes == 0) return result;
+  LeaveToDriver(extent, waits, &destination, &source);
   for (const CopySide* side : {&destination, &source}) {
     LONGWIRE_TRY(CheckReach(*side, stream, peers));
   }
-  const bool is_border = peers == Peers::kYes && waits == Waits::kSync && !stream->capture.load() &&
+  const bool is_border = peers == Peers::kYes && waits == Waits::kSync && !captured &&
                          HasOtherDevice(stream, destination, source);
   if (is_border) LONGWIRE_TRY(AwaitDevices(stream, destination, source));
   LONGWIRE_TRY(MakeCopy(stream, destination, source, extent, bytes, source_side.address, waits,
@@ -491,7 +492,7 @@ CUresult Memset(uint64_t address, uint64_t pitch, uint32_t element_bytes, uint32
   set.value = value;
   set.width = width;
   set.rows = rows;
-  return SubmitSeen(stream, where, set, waits, address, 0);
+  return SubmitSeen(stream, where, set, waits, address, before + row_bytes, 0);
 }
 
 }  // namespace longwire::shim

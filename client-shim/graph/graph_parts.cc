@@ -5,6 +5,7 @@
 #include "base/lock_ranks.h"
 #include "base/mutex.h"
 #include "client-shim/graph/graph.h"
+#include "client-shim/session/pinned_segment.h"
 #include "client-shim/session/session.h"
 #include "client-shim/stream/callbacks.h"
 #include "client-shim/support/never_destroyed.h"
@@ -33,6 +34,12 @@ bool FindHostPlace(uint64_t transfer, bool written, HostPlace* place) {
   });
 }
 
+// Of a side that the worker's driver copies itself. Live memory is the program's own.
+CUmemorytype TypeOf(const calls::Place& place) {
+  if (place.array != 0) return CU_MEMORYTYPE_ARRAY;
+  return IsLive(place.address) ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+}
+
 void TellSource(const calls::MemcpyNode& node, CUDA_MEMCPY3D* copy) {
   HostPlace host;
   const calls::Place& place = node.source;
@@ -43,8 +50,12 @@ void TellSource(const calls::MemcpyNode& node, CUDA_MEMCPY3D* copy) {
     copy->srcHeight = host.pitch != 0 ? host.slice_pitch / host.pitch : host.rows;
     return;
   }
-  copy->srcMemoryType = place.array != 0 ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_DEVICE;
-  copy->srcDevice = place.address;
+  copy->srcMemoryType = TypeOf(place);
+  if (copy->srcMemoryType == CU_MEMORYTYPE_HOST) {
+    copy->srcHost = reinterpret_cast<void*>(place.address);
+  } else {
+    copy->srcDevice = place.address;
+  }
   copy->srcArray = reinterpret_cast<CUarray>(place.array);
   copy->srcXInBytes = place.x_bytes;
   copy->srcY = place.y;
@@ -63,8 +74,12 @@ void TellDestination(const calls::MemcpyNode& node, CUDA_MEMCPY3D* copy) {
     copy->dstHeight = host.pitch != 0 ? host.slice_pitch / host.pitch : host.rows;
     return;
   }
-  copy->dstMemoryType = place.array != 0 ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_DEVICE;
-  copy->dstDevice = place.address;
+  copy->dstMemoryType = TypeOf(place);
+  if (copy->dstMemoryType == CU_MEMORYTYPE_HOST) {
+    copy->dstHost = reinterpret_cast<void*>(place.address);
+  } else {
+    copy->dstDevice = place.address;
+  }
   copy->dstArray = reinterpret_cast<CUarray>(place.array);
   copy->dstXInBytes = place.x_bytes;
   copy->dstY = place.y;

@@ -18,6 +18,8 @@
 #include "client-shim/mirror/mirrors.h"
 #include "client-shim/mirror/shared_blocks.h"
 #include "client-shim/mirror/shared_mappings.h"
+#include "client-shim/mirror/waiting_hint.h"
+#include "client-shim/session/pinned_segment.h"
 #include "client-shim/session/session.h"
 #include "client-shim/stream/host_writes.h"
 #include "client-shim/stream/stream.h"
@@ -130,6 +132,10 @@ CUresult ExposeHost(uint64_t address, uint64_t* device_address) {
   HostRange range;
   if (!FindHost(address, &range)) return CUDA_ERROR_INVALID_VALUE;
   if (FindMirror(address, device_address)) return CUDA_SUCCESS;
+  if (IsLive(address)) {
+    *device_address = address;
+    return CUDA_SUCCESS;
+  }
   LONGWIRE_TRY(RefuseIfSeveral("host memory that kernels reach"));
   Context* context = nullptr;
   LONGWIRE_TRY(ContextOfHost(reinterpret_cast<void*>(address), &context));
@@ -140,8 +146,10 @@ CUresult ExposeHost(uint64_t address, uint64_t* device_address) {
   bool exposed = false;
   CUresult result = FindShared(address, &exposed) ? ExposeShared(address)
                                                   : ExposeRegistered(context, range, &start);
-  if (result == CUDA_SUCCESS) *device_address = start + (address - range.address);
-  return result;
+  if (result != CUDA_SUCCESS) return result;
+  *device_address = start + (address - range.address);
+  WatchForWaitingKernels();
+  return CUDA_SUCCESS;
 }
 
 CUresult ExposeToProgram(uint64_t address, uint64_t* device_address) {

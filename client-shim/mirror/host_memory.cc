@@ -17,6 +17,7 @@
 #include "client-shim/memory/placed_memory.h"
 #include "client-shim/mirror/host_exposure.h"
 #include "client-shim/mirror/shared_blocks.h"
+#include "client-shim/session/pinned_segment.h"
 #include "client-shim/session/session.h"
 #include "client-shim/stream/program_streams.h"
 #include "client-shim/support/holding.h"
@@ -159,7 +160,7 @@ CUresult RegisterHost(void* address, uint64_t bytes, unsigned flags) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   // Addresses that are not mapped, or that belong to a device, cannot be pinned.
-  bool of_device = DeviceOfAddress(start) >= 0;
+  bool of_device = DeviceOfAddress(start) >= 0 || IsLive(start);
   if (of_device || bytes > base::kMaxMemoryBytes || !IsMapped(start, bytes))
     return CUDA_ERROR_INVALID_VALUE;
   Context* context = nullptr;
@@ -183,7 +184,7 @@ CUresult UnregisterHost(void* address) {
   HostRange range;
   auto start = reinterpret_cast<uint64_t>(address);
   if (!FindHost(start, &range)) {
-    bool of_devices = DeviceOfAddress(start) >= 0;
+    bool of_devices = DeviceOfAddress(start) >= 0 || IsLive(start);
     return of_devices ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
   }
   Context* context = nullptr;

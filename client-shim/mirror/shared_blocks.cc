@@ -36,6 +36,7 @@ struct Block {
   SharedUse use = SharedUse::kManaged;
   bool small = false;
   uint64_t part = kNoPart;  // offset in the segment that is shared with the worker
+  bool live = false;        // the part is where kernels reach it
   Context* context = nullptr;
   uint32_t context_number = 0;
   int device = 0;
@@ -46,17 +47,20 @@ struct Block {
   std::vector<uint64_t> chunks;        // the same
   std::vector<int> accessors;          // the same: devices
   bool changing = false;               // a thread exposes or hides it, without the lock
+
+  bool exposed() const { return live || mirror != nullptr; }
 };
 
 struct Blocks {
   std::atomic<size_t> count{0};
   std::atomic<size_t> exposed{0};
+  std::atomic<size_t> live{0};
   // No thread waits for the worker, for addresses or for the mirrors while it holds it.
   base::Mutex mutex{base::ranks::kSharedBlocks};
   base::CondVar changed;  // a block is no longer changing
   std::map<uint64_t, Block> by_address LONGWIRE_GUARDED_BY(mutex);
   std::map<int, uint64_t> pinned LONGWIRE_GUARDED_BY(mutex);  // bytes of addresses, by device
-  std::atomic<uint64_t> first{UINT64_MAX}, end{0};            // of all that there were
+  std::atomic<uint64_t> first{UINT64_MAX}, end{0};            // of all there were but live ones
 };
 
 Blocks& TheBlocks() {
@@ -107,7 +111,7 @@ CUresult MakeExposure(Context* context, const MirrorRange& range, Exposure* made
 // The lock is released while the thread waits for the worker, as in Hide.
 CUresult Expose(Blocks& blocks, Entry entry) LONGWIRE_REQUIRES(blocks.mutex) {
   auto& [address, block] = *entry;
-  if (block.mirror != nullptr) return CUDA_SUCCESS;
+  if (block.exposed()) return CUDA_SUCCESS;
   block.changing = true;
   const bool managed = block.use == SharedUse::kManaged;
   const MirrorRange range{address, address, block.bytes, false, managed, block.used};
@@ -145,6 +149,11 @@ void Hide(Blocks& blocks, Entry entry, bool context_ended) LONGWIRE_REQUIRES(blo
 // Addresses for a block, with the program's memory there.
 CUresult TakePlace(Blocks& blocks, Context* context, uint64_t whole, SharedUse use, uint64_t part,
                    uint64_t* address) {
+  if (const uint64_t live = part == kNoPart ? 0 : LiveAddress(part); live != 0) {
+    *address = live;
+    return MapHere(live, whole, PROT_READ | PROT_WRITE, part) ? CUDA_SUCCESS
+                                                              : CUDA_ERROR_OUT_OF_MEMORY;
+  }
   if (use == SharedUse::kPinned) {
     // Most of the window is for the device's memory.
     const wire::Window& window = FindDevice(context->device)->description->window;
@@ -176,19 +185,26 @@ Entry AddBlock(Blocks& blocks, Context* context, uint64_t address, uint64_t byte
   block.use = use;
   block.small = bytes <= kSmallBytes;
   block.part = part;
+  block.live = IsLive(address);
   block.context = context;
   block.context_number = context->number.load();
   block.device = context->device;
   block.free.Add(address, whole);
-  blocks.first = std::min(blocks.first.load(), address);
-  blocks.end = std::max(blocks.end.load(), address + whole);
   blocks.count.fetch_add(1);
+  if (block.live) {
+    blocks.exposed.fetch_add(1);
+    blocks.live.fetch_add(1);
+  } else {
+    blocks.first = std::min(blocks.first.load(), address);
+    blocks.end = std::max(blocks.end.load(), address + whole);
+  }
   return added;
 }
 
 // The addresses of a block that is gone.
 struct BlockPlace {
   uint64_t address = 0, bytes = 0, part = kNoPart;
+  bool live = false;
   int device = 0;
 };
 
@@ -197,8 +213,12 @@ BlockPlace RemoveBlock(Blocks& blocks, Entry entry, bool context_ended)
     LONGWIRE_REQUIRES(blocks.mutex) {
   Hide(blocks, entry, context_ended);
   const Block& block = entry->second;
-  BlockPlace place{entry->first, block.bytes, block.part, block.device};
-  if (block.use == SharedUse::kPinned) blocks.pinned[block.device] -= block.bytes;
+  BlockPlace place{entry->first, block.bytes, block.part, block.live, block.device};
+  if (block.live) {
+    blocks.exposed.fetch_sub(1);
+    blocks.live.fetch_sub(1);
+  }
+  if (block.use == SharedUse::kPinned && !block.live) blocks.pinned[block.device] -= block.bytes;
   blocks.by_address.erase(entry);
   blocks.count.fetch_sub(1);
   return place;
@@ -206,7 +226,7 @@ BlockPlace RemoveBlock(Blocks& blocks, Entry entry, bool context_ended)
 
 void GiveBack(const BlockPlace& place) {
   MapHere(place.address, place.bytes, PROT_NONE);
-  MemoryOf(place.device)->GiveAddresses(place.address, place.bytes);
+  if (!place.live) MemoryOf(place.device)->GiveAddresses(place.address, place.bytes);
   GivePart(place.part, place.bytes);
 }
 
@@ -287,6 +307,8 @@ void GiveShared(uint64_t address) {
   GiveBack(place);
 }
 
+bool AnyLiveBlocks() { return TheBlocks().live.load(std::memory_order_acquire) != 0; }
+
 bool AnyHiddenBlocks() { return TheBlocks().count.load() != TheBlocks().exposed.load(); }
 
 SharedSpan SpanOfShared() {
@@ -320,7 +342,7 @@ bool FindShared(uint64_t address, bool* exposed) {
   base::MutexLock lock(blocks.mutex);
   Entry entry = Holding(blocks, address);
   if (entry == blocks.by_address.end()) return false;
-  *exposed = entry->second.mirror != nullptr;
+  *exposed = entry->second.exposed();
   return true;
 }
 
@@ -329,7 +351,11 @@ bool FindSharedAccess(uint64_t address, int device, bool* reaches) {
   if (blocks.count.load(std::memory_order_acquire) == 0) return false;
   base::MutexLock lock(blocks.mutex);
   Entry entry = Holding(blocks, address);
-  if (entry == blocks.by_address.end() || entry->second.mirror == nullptr) return false;
+  if (entry == blocks.by_address.end() || !entry->second.exposed()) return false;
+  if (entry->second.live) {
+    *reaches = true;
+    return true;
+  }
   const std::vector<int>& accessors = entry->second.accessors;
   *reaches = std::find(accessors.begin(), accessors.end(), device) != accessors.end();
   return true;

@@ -1,6 +1,9 @@
 // Memory with the same addresses in this process and on the device. A block is a range of a
 // device's window in which the program's memory is mapped and, while it is exposed, device memory
 // on the other side. Small allocations share a block, so that little memory has to be compared.
+//
+// Live blocks are parts of the segment that kernels reach itself (pinned_segment.h). They lie in no
+// window, always count as exposed, and nothing of them is mirrored.
 #pragma once
 
 #include <cuda.h>
@@ -22,10 +25,14 @@ CUresult TakeShared(Context* context, uint64_t bytes, SharedUse use, uint64_t* a
 // Work that uses it must have finished.
 void GiveShared(uint64_t address);
 
+// Whether there is memory that a running kernel may change under the program's eyes.
+bool AnyLiveBlocks();
+
 // Whether there are blocks that are not exposed.
 bool AnyHiddenBlocks();
 
-// A range that contains all blocks there ever were: a quick test for words that lie in none.
+// A range that contains all blocks there ever were, but live ones: a quick test for words that lie
+// in none.
 struct SharedSpan {
   uint64_t first = 0;
   uint64_t bytes = 0;

@@ -15,7 +15,9 @@ namespace longwire::shim {
 namespace {
 
 struct PinnedSegment {
-  wire::OwnDescriptor file;  // written before the session starts
+  wire::OwnDescriptor file;  // written before the session starts, as the next two
+  uint64_t bytes = 0;
+  uint64_t base = 0;
   base::Mutex mutex{base::ranks::kPinnedSegment};
   mempool::FreeRanges free LONGWIRE_GUARDED_BY(mutex);  // offsets
 };
@@ -42,11 +44,24 @@ std::byte* Map(uint64_t offset, uint64_t bytes, void* address, int fixed) {
 
 }  // namespace
 
-bool AdoptSegment(wire::Descriptor file, uint64_t bytes) {
+bool AdoptSegment(wire::Descriptor file, uint64_t bytes, uint64_t base) {
   if (!wire::IsSegment(file.get(), bytes)) return false;
-  TheSegment().file = wire::OwnDescriptor(std::move(file));
+  PinnedSegment& segment = TheSegment();
+  segment.file = wire::OwnDescriptor(std::move(file));
+  segment.bytes = bytes;
+  segment.base = base;
   AddFree(0, bytes);
   return true;
+}
+
+bool IsLive(uint64_t address) {
+  const PinnedSegment& segment = TheSegment();
+  return segment.base != 0 && address - segment.base < segment.bytes;
+}
+
+uint64_t LiveAddress(uint64_t offset) {
+  const PinnedSegment& segment = TheSegment();
+  return segment.base == 0 ? 0 : segment.base + offset;
 }
 
 uint64_t TakePart(uint64_t bytes) {

@@ -10,8 +10,15 @@
 namespace longwire::shim {
 
 // Takes over the segment from the opening's reply. False if the file is not sealed against
-// resizing.
-bool AdoptSegment(wire::Descriptor file, uint64_t bytes);
+// resizing. `base`: where kernels reach its parts, in addresses that this process keeps free for
+// them; 0: they do not reach it.
+bool AdoptSegment(wire::Descriptor file, uint64_t bytes, uint64_t base);
+
+// Memory that kernels reach itself, at the same addresses as the program: parts of the segment,
+// and what of it is no part now.
+bool IsLive(uint64_t address);
+// Where such a part is to be mapped; 0 if kernels do not reach the segment.
+uint64_t LiveAddress(uint64_t offset);
 
 inline constexpr uint64_t kNoPart = UINT64_MAX;
 

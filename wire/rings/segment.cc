@@ -39,6 +39,17 @@ std::unique_ptr<SegmentMapping> SegmentMapping::Map(int descriptor, uint64_t byt
   return std::unique_ptr<SegmentMapping>(new SegmentMapping(static_cast<std::byte*>(data), bytes));
 }
 
+std::unique_ptr<SegmentMapping> SegmentMapping::MapAt(int descriptor, uint64_t bytes,
+                                                      uint64_t address) {
+  if (!IsSegment(descriptor, bytes)) return nullptr;
+  void* wanted = reinterpret_cast<void*>(address);
+  void* data = mmap(wanted, bytes, PROT_READ | PROT_WRITE,
+                    MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, descriptor, 0);
+  if (data == MAP_FAILED) return nullptr;
+  std::unique_ptr<SegmentMapping> made(new SegmentMapping(static_cast<std::byte*>(data), bytes));
+  return data == wanted ? std::move(made) : nullptr;  // older kernels take the address as a hint
+}
+
 SegmentMapping::~SegmentMapping() { munmap(data_, bytes_); }
 
 }  // namespace longwire::wire

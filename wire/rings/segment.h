@@ -21,6 +21,8 @@ class SegmentMapping {
  public:
   // nullptr on failure.
   static std::unique_ptr<SegmentMapping> Map(int descriptor, uint64_t bytes);
+  // The same at this address; also nullptr if something else is mapped there.
+  static std::unique_ptr<SegmentMapping> MapAt(int descriptor, uint64_t bytes, uint64_t address);
   ~SegmentMapping();
   SegmentMapping(const SegmentMapping&) = delete;
   SegmentMapping& operator=(const SegmentMapping&) = delete;

@@ -137,6 +137,24 @@ uint64_t HandleSpaceOf(const wire::OpenRequest& request) {
   return 0;
 }
 
+// Kernels reach registered memory at the address that it has in this process.
+bool ReachHostPointers(const DriverTable& driver, const std::vector<Device>& devices) {
+  return std::ranges::all_of(devices, [&](const Device& device) {
+    int can = 0;
+    return driver.cuDeviceGetAttribute(&can,
+                                       CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM,
+                                       device.handle) == CUDA_SUCCESS &&
+           can != 0;
+  });
+}
+
+void PlaceSegment(WorkerSession& session, const wire::OpenRequest& request) {
+  if (!ReachHostPointers(session.driver(), session.devices())) return;
+  std::vector<wire::Window> taken;
+  for (const Device& device : session.devices()) taken.push_back(device.window);
+  session.host_segment().Place(request.windows, taken);
+}
+
 }  // namespace
 
 void OpenSession(WorkerSession& session, const wire::OpenRequest& request,
@@ -180,7 +198,9 @@ void OpenSession(WorkerSession& session, const wire::OpenRequest& request,
   session.lanes().Create(request);
   reply->lanes = session.lanes().count();
   reply->bridge_lanes = session.lanes().bridges() * session.lanes().CountOf(1);
+  PlaceSegment(session, request);
   reply->segment_bytes = session.host_segment().bytes();
+  reply->segment_base = session.host_segment().base();
   session.ListenToKeepers();
   for (size_t i = 0; i < devices.size(); ++i) {
     auto description = Describe(driver, devices[i]);

@@ -58,7 +58,8 @@ void FillMemory(DriverTable& table) {
     return CUDA_SUCCESS;
   };
   table.cuMemHostGetDevicePointer_v2 = [](CUdeviceptr* address, void* memory, unsigned) {
-    *address = reinterpret_cast<CUdeviceptr>(memory);
+    const uint64_t moved = FakeDriver::Get().moves_registered ? uint64_t{1} << 40 : 0;
+    *address = reinterpret_cast<CUdeviceptr>(memory) + moved;
     return CUDA_SUCCESS;
   };
   table.cuMemFreeHost = [](void* memory) {

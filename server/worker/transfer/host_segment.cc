@@ -2,6 +2,9 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
+
+#include "base/memory_sizes.h"
 #include "server/worker/support/log_line.h"
 #include "wire/guards.h"
 
@@ -9,6 +12,22 @@ namespace longwire::worker {
 namespace {
 
 const bool kChecksParts = !wire::GuardIsOff("host_segment");
+
+// Addresses for the segment: behind what is taken of a window, or at its end. Not everything that
+// is free in the program is free here: the driver has reservations of its own.
+std::vector<uint64_t> PlacesIn(const wire::Window& window, std::span<const wire::Window> taken,
+                               uint64_t bytes) {
+  constexpr uint64_t kBoundary = uint64_t{1} << 30;
+  uint64_t first = window.base;
+  for (const wire::Window& other : taken) {
+    const bool inside = other.base >= window.base && other.base - window.base < window.bytes;
+    if (inside) first = std::max(first, other.base + other.bytes);
+  }
+  first = base::RoundUp(first, kBoundary);
+  const uint64_t end = base::RoundDown(window.base + window.bytes, kBoundary);
+  if (first > end || bytes > end - first) return {};
+  return {first, base::RoundDown(end - bytes, kBoundary)};
+}
 
 // The bytes from the first to the last that a place of MakePlace covers.
 uint64_t Span(const CopyPlace& place) {
@@ -29,6 +48,35 @@ void HostSegment::Make(uint64_t bytes) {
           static_cast<unsigned long long>(bytes));
 }
 
+void HostSegment::Place(std::span<const wire::Window> free, std::span<const wire::Window> taken) {
+  if (mapping_ == nullptr) return;
+  for (const wire::Window& window : free) {
+    for (uint64_t address : PlacesIn(window, taken, bytes())) {
+      auto placed = wire::SegmentMapping::MapAt(file_.get(), bytes(), address);
+      if (placed == nullptr) continue;
+      mapping_ = std::move(placed);
+      base_ = address;
+      return;
+    }
+  }
+  LogLine(
+      "no addresses are free here and in the program for %llu bytes of pinned memory: kernels "
+      "reach it through copies",
+      static_cast<unsigned long long>(bytes()));
+}
+
+CUresult HostSegment::Pin(uint64_t offset, uint64_t bytes) {
+  std::byte* part = mapping_->data() + offset;
+  const unsigned mapped = base_ != 0 ? CU_MEMHOSTREGISTER_DEVICEMAP : 0;
+  CUresult result = driver_.cuMemHostRegister_v2(part, bytes, CU_MEMHOSTREGISTER_PORTABLE | mapped);
+  if (result != CUDA_SUCCESS || mapped == 0) return result;
+  CUdeviceptr address = 0;
+  result = driver_.cuMemHostGetDevicePointer_v2(&address, part, 0);
+  if (result == CUDA_SUCCESS && address == base_ + offset) return CUDA_SUCCESS;
+  driver_.cuMemHostUnregister(part);
+  return result != CUDA_SUCCESS ? result : CUDA_ERROR_NOT_SUPPORTED;
+}
+
 CUresult HostSegment::Add(uint64_t offset, uint64_t bytes) {
   bool inside = bytes != 0 && offset % kPart == 0 && bytes % kPart == 0 &&
                 offset <= this->bytes() && bytes <= this->bytes() - offset;
@@ -45,8 +93,7 @@ CUresult HostSegment::Add(uint64_t offset, uint64_t bytes) {
     if (!host_memory_.Take(HostUse::kPinned, bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
     parts_[offset] = bytes;
   }
-  CUresult result =
-      driver_.cuMemHostRegister_v2(mapping_->data() + offset, bytes, CU_MEMHOSTREGISTER_PORTABLE);
+  CUresult result = Pin(offset, bytes);
   if (result == CUDA_SUCCESS) return result;
   LogLine("the driver does not pin %llu bytes of the segment: error %d",
           static_cast<unsigned long long>(bytes), result);

@@ -82,6 +82,45 @@ TEST_F(HostSegment, TheDriverCopiesFromAndToWhatTheClientSees) {
   EXPECT_EQ(session.driver.log(), (std::vector<std::string>{"pin", "upload s1", "download s1"}));
 }
 
+TEST_F(HostSegment, ItLiesWhereTheProgramHasRoomOutsideOfWhatIsTaken) {
+  EXPECT_EQ(worker().base(), 0u);
+  constexpr uint64_t kGiB = uint64_t{1} << 30;
+  // The first window is taken, and in the second one the middle.
+  const wire::Window free[] = {{0x340000000000, kGiB}, {0x350000000000, 8 * kGiB}};
+  const wire::Window taken[] = {free[0], {free[1].base + 2 * kGiB, kGiB}};
+  worker().Place(free, taken);
+  ASSERT_EQ(worker().base(), free[1].base + 3 * kGiB);
+  ASSERT_EQ(Pin(kPart, kPart), CUDA_SUCCESS);
+  auto* there = reinterpret_cast<std::byte*>(worker().base() + kPart);
+  client->data()[kPart + 9] = std::byte{4};
+  EXPECT_EQ(there[9], std::byte{4});
+  // What is mapped there by somebody else stays: another segment goes to the window's end.
+  TestSession other;
+  longwire::worker::HostSegment& second = other.session->host_segment();
+  second.Make(2 * kPart);
+  second.Place(free, taken);
+  EXPECT_EQ(second.base(), free[1].base + 7 * kGiB);
+}
+
+TEST_F(HostSegment, WithoutRoomItStaysWhereItIs) {
+  const wire::Window free[] = {{0x340000000000, 8 * kPart}};
+  worker().Place(free, {});
+  EXPECT_EQ(worker().base(), 0u);
+  EXPECT_EQ(Pin(0, kPart), CUDA_SUCCESS);
+}
+
+// Kernels of a driver that puts registered memory elsewhere cannot use the program's pointers.
+TEST_F(HostSegment, MemoryThatKernelsReachElsewhereIsNotPinned) {
+  const wire::Window free[] = {{0x340000000000, uint64_t{4} << 30}};
+  worker().Place(free, {});
+  ASSERT_NE(worker().base(), 0u);
+  session.driver.moves_registered = true;
+  EXPECT_EQ(Pin(0, kPart), CUDA_ERROR_NOT_SUPPORTED);
+  session.driver.moves_registered = false;
+  EXPECT_EQ(Pin(0, kPart), CUDA_SUCCESS);
+  EXPECT_EQ(session.driver.log(), (std::vector<std::string>{"pin", "unpin", "pin"}));
+}
+
 TEST_F(HostSegment, ACopyStaysWithinItsPart) {
   ASSERT_EQ(Pin(kPart, kPart), CUDA_SUCCESS);
   std::vector<std::byte> device(4096);

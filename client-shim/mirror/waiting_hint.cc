@@ -1,0 +1,65 @@
+#include "client-shim/mirror/waiting_hint.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "client-shim/connect/options.h"
+#include "client-shim/context/context.h"
+#include "client-shim/mirror/mirror_table.h"
+#include "client-shim/stream/host_writes.h"
+#include "client-shim/support/threads.h"
+
+namespace longwire::shim {
+namespace {
+
+constexpr std::chrono::seconds kPeriod{1};
+constexpr int kSeconds = 5;
+
+constexpr const char* kSentence =
+    "work has been running for 5 s, and the program has written to pinned memory that kernels "
+    "reach. A kernel that waits for that waits for ever: run the program on the server's own host "
+    "(--server unix:), or let streams wait for values (docs/host-memory.md). This is said once";
+
+bool AnythingIsUnfinished() {
+  std::vector<StreamPoint> points = UnfinishedWorkOfAll();
+  for (StreamPoint& point : points) Release(point.stream);
+  return !points.empty();
+}
+
+bool HasWrittenPinned(Mirrors& mirrors) LONGWIRE_REQUIRES(mirrors.mutex) {
+  return std::ranges::any_of(mirrors.by_address, [](const auto& entry) {
+    const Mirror& mirror = *entry.second;
+    // Registered memory the program may unmap while nothing is queued.
+    if (mirror.range.managed || mirror.range.may_vanish) return false;
+    const auto memory = mirror.memory();
+    return std::memcmp(memory.data(), mirror.shadow, memory.size()) != 0;
+  });
+}
+
+void Watch(void*) {
+  Mirrors& mirrors = TheMirrors();
+  uint64_t works = 0;
+  for (int seconds = 0; seconds < kSeconds;) {
+    std::this_thread::sleep_for(kPeriod);
+    // Streams that wait for values see what the program has written.
+    const bool runs = AnyMirrors() && AnythingIsUnfinished() && !HostWritePending(0, kAnywhere);
+    base::MutexLock lock(mirrors.mutex);
+    const bool same = runs && mirrors.works == works && mirrors.begun == 0;
+    works = mirrors.works;
+    seconds = same ? seconds + 1 : 0;
+    if (seconds == kSeconds && !HasWrittenPinned(mirrors)) --seconds;
+  }
+  Say("%s", kSentence);
+}
+
+}  // namespace
+
+void WatchForWaitingKernels() {
+  static const bool watches = StartThread("longwire-hint", Watch, nullptr);
+  static_cast<void>(watches);
+}
+
+}  // namespace longwire::shim
