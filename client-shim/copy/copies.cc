@@ -261,8 +261,9 @@ CUresult Upload(Stream* stream, const CopySide& destination, const CopySide& sou
   if (way == UploadWay::kShared) {
     return CopyWithWorker(stream, where, pinned, destination, extent, range, waits);
   }
-  bool unobserved =
-      AsksToReturnEarly(facts, way) && !IsMirrored(destination.address) && MayReturnEarly(stream);
+  const bool live = IsLive(destination.address);
+  bool unobserved = AsksToReturnEarly(facts, way) && !IsMirrored(destination.address) && !live &&
+                    MayReturnEarly(stream);
   calls::lwCopyToDevice copy;
   copy.place = WirePlace(destination, extent);
   copy.bytes = facts.bytes;
@@ -275,6 +276,10 @@ CUresult Upload(Stream* stream, const CopySide& destination, const CopySide& sou
     LONGWIRE_TRY(SpeculativeUpload(where, copy, from, stream, &position));
   } else {
     LONGWIRE_TRY(SentUpload(where, copy, from, stream, way, &position));
+  }
+  if (live && !facts.captured) {
+    const HostBytes written = BytesOf(destination, extent);
+    NoteHostWrite(stream, position, written.address, written.bytes, WriteOrder::kInStream);
   }
   switch (ChooseReturn(facts, way, unobserved)) {
     case UploadReturn::kAtOnce:
@@ -361,33 +366,6 @@ CUresult ResolveSides(const Extent& extent, CopySide* destination, CopySide* sou
 
 }  // namespace
 
-calls::Place WirePlace(const CopySide& side, const Extent& extent) {
-  calls::Place place;
-  place.address = side.kind == CopySide::Kind::kArray ? 0 : side.address;
-  place.array = reinterpret_cast<uint64_t>(side.array);
-  place.x_bytes = side.x_bytes;
-  place.y = side.y;
-  place.z = side.z;
-  place.pitch = side.pitch;
-  place.height = side.height;
-  place.width_bytes = extent.width;
-  place.rows = extent.rows;
-  place.slices = extent.slices;
-  return place;
-}
-
-HostPlace HostSide(const CopySide& side, const Extent& extent) {
-  HostPlace place;
-  place.base = reinterpret_cast<std::byte*>(side.address) + side.z * side.pitch * side.height +
-               side.y * side.pitch + side.x_bytes;
-  place.pitch = side.pitch;
-  place.slice_pitch = side.pitch * side.height;
-  place.width = extent.width;
-  place.rows = extent.rows;
-  place.slices = extent.slices;
-  return place;
-}
-
 bool IsProgramMemory(uint64_t address) {
   if (uint64_t device_address = 0; FindMirror(address, &device_address)) return false;
   return IsKnownHost(address) || !IsDeviceAddress(address);
@@ -452,6 +430,21 @@ static CUresult MakeCopy(Stream* stream, const CopySide& destination, const Copy
   return SubmitSeen(stream, where, copy, waits, destination.address, bytes, source.address, late);
 }
 
+// Within the host's memory the worker's driver copies what is live, in the stream's order: a copy
+// that this process makes would have to wait for the stream.
+static void LeaveToDriver(const Extent& extent, Waits waits, CopySide* destination,
+                          CopySide* source) {
+  using Kind = CopySide::Kind;
+  if (waits != Waits::kAsync || destination->kind != Kind::kHost || source->kind != Kind::kHost) {
+    return;
+  }
+  for (CopySide* side : {source, destination}) {
+    if (!IsLive(side->address) || !BytesOf(*side, extent).pinned()) continue;
+    side->kind = Kind::kDevice;
+    return;
+  }
+}
+
 CUresult Copy(const CopySide& destination_side, const CopySide& source_side, const Extent& extent,
               CUstream handle, Waits waits, Peers peers, Reads reads) {
   Stream* stream = nullptr;
@@ -461,6 +454,7 @@ CUresult Copy(const CopySide& destination_side, const CopySide& source_side, con
   const bool captured = stream->capture.load() != nullptr;
   CUresult result = ResolveSides(extent, &destination, &source, &bytes, captured);
   if (result != CUDA_SUCCESS || bytes == 0) return result;
+  LeaveToDriver(extent, waits, &destination, &source);
   for (const CopySide* side : {&destination, &source}) {
     LONGWIRE_TRY(CheckReach(*side, stream, peers));
   }

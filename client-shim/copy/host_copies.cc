@@ -5,10 +5,38 @@
 
 #include "base/try.h"
 #include "client-shim/context/context.h"
+#include "client-shim/copy/copies.h"
 #include "client-shim/stream/capture.h"
 #include "client-shim/stream/program_streams.h"
 
 namespace longwire::shim {
+
+calls::Place WirePlace(const CopySide& side, const Extent& extent) {
+  calls::Place place;
+  place.address = side.kind == CopySide::Kind::kArray ? 0 : side.address;
+  place.array = reinterpret_cast<uint64_t>(side.array);
+  place.x_bytes = side.x_bytes;
+  place.y = side.y;
+  place.z = side.z;
+  place.pitch = side.pitch;
+  place.height = side.height;
+  place.width_bytes = extent.width;
+  place.rows = extent.rows;
+  place.slices = extent.slices;
+  return place;
+}
+
+HostPlace HostSide(const CopySide& side, const Extent& extent) {
+  HostPlace place;
+  place.base = reinterpret_cast<std::byte*>(side.address) + side.z * side.pitch * side.height +
+               side.y * side.pitch + side.x_bytes;
+  place.pitch = side.pitch;
+  place.slice_pitch = side.pitch * side.height;
+  place.width = extent.width;
+  place.rows = extent.rows;
+  place.slices = extent.slices;
+  return place;
+}
 
 CUresult CopyInHost(Stream* stream, const CopySide& destination, const CopySide& source,
                     const Extent& extent) {

@@ -145,6 +145,14 @@ void CheckOrder(cudaStream_t stream) {
     CHECK(cudaStreamSynchronize(stream));
     ExpectAll(pinned, 2, "pinned memory");
     ExpectAll(result, 3, "the copies' end");
+    // From pinned memory to pinned memory, behind a kernel and before one.
+    CHECK(cudaMemcpyAsync(result, pinned, kBytes, cudaMemcpyDefault, stream));
+    Add(result, stream);
+    CHECK(cudaMemcpyAsync(pinned, pageable.data(), kBytes, cudaMemcpyDefault, stream));
+    Add(pinned, stream);
+    CHECK(cudaStreamSynchronize(stream));
+    ExpectAll(result, 3, "a copy to other pinned memory");
+    ExpectAll(pinned, 41, "a copy from other memory");
     // What waits must be there when it returns; a copy of few bytes reads what the fill has left.
     CHECK(cudaMemset(pinned, 1, kBytes));
     ExpectAll(pinned, 0x01010101, "a fill");

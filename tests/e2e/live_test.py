@@ -8,11 +8,12 @@ import programs
 import server
 
 # Programs that wait for what the other side writes meanwhile, with their arguments.
-LIVE = (("live_flags", ()), ("mailbox", ("1000",)), ("live_litmus", ("50000", "ordered", "60", "1")))
+LIVE = (("live_flags", ()), ("mailbox", ("1000", "100")),
+        ("live_litmus", ("50000", "ordered", "60", "1")))
 # Programs that use pinned memory in other ways: what they do must not depend on where it lies.
 OTHERS = ("mapped_memory", "mapped_flags", "mapped_turns", "mapped_bursts", "exposed_beside",
-          "pinned_order", "pinned_graphs", "host_functions")
-STANDS_STILL = re.compile(r"STANDS STILL at (\w+) \d+\n")
+          "pinned_order", "pinned_graphs", "host_functions", "pool_kinds")
+STANDS_STILL = re.compile(r"STANDS STILL at [\w ]+ \d+\n")
 OFF = {"LONGWIRE_DISABLE": "live-pinned"}
 
 
