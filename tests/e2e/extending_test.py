@@ -69,7 +69,7 @@ class ExtendingTest(unittest.TestCase):
             mark = longwire.runtime / "it has failed"
             told = longwire.cli(
                 *words.split(), "--server", longwire.address, "--", "/bin/sh", "-c",
-                f"test -e '{mark}' && exec {program} add; touch '{mark}'; exec {program} beyond")
+                f"test -e '{mark}' && exec {program} add; touch '{mark}'; {program} beyond; exit 1")
             self.assertEqual(0, told.code, (told, longwire.log_tail()))
             self.assertEqual(["beyond cudaErrorIllegalAddress", "add cudaSuccess 5050"],
                              [line for line in told.out.splitlines() if "cuda" in line])
