@@ -1,8 +1,8 @@
 """Two latency-critical programs beside four best-effort ones, each a tenant of its own: natively
 (the driver's time slices), through Longwire as it is, and under the policy time_slices, an example
 in eBPF (policy/examples) that says which tenants are latency critical and how long each turn lasts.
-Nothing in that server's configuration does; in another one's, sessions of the two stay awake between
-requests besides. A row for each seed; figures of the slower of the two.
+Nothing in that server's configuration does; in another one's, sessions of the two stay awake
+between requests besides. A row for each seed; figures of the slower of the two.
 
 "outside" is the time of a request outside of its kernel: from launch to start, from end to return.
 """

@@ -54,7 +54,6 @@ struct Block {
 struct Blocks {
   std::atomic<size_t> count{0};
   std::atomic<size_t> exposed{0};
-  std::atomic<size_t> live{0};
   // No thread waits for the worker, for addresses or for the mirrors while it holds it.
   base::Mutex mutex{base::ranks::kSharedBlocks};
   base::CondVar changed;  // a block is no longer changing
@@ -193,7 +192,7 @@ Entry AddBlock(Blocks& blocks, Context* context, uint64_t address, uint64_t byte
   blocks.count.fetch_add(1);
   if (block.live) {
     blocks.exposed.fetch_add(1);
-    blocks.live.fetch_add(1);
+    CountLive(1);
   } else {
     blocks.first = std::min(blocks.first.load(), address);
     blocks.end = std::max(blocks.end.load(), address + whole);
@@ -216,7 +215,7 @@ BlockPlace RemoveBlock(Blocks& blocks, Entry entry, bool context_ended)
   BlockPlace place{entry->first, block.bytes, block.part, block.live, block.device};
   if (block.live) {
     blocks.exposed.fetch_sub(1);
-    blocks.live.fetch_sub(1);
+    CountLive(-1);
   }
   if (block.use == SharedUse::kPinned && !block.live) blocks.pinned[block.device] -= block.bytes;
   blocks.by_address.erase(entry);
@@ -306,8 +305,6 @@ void GiveShared(uint64_t address) {
   lock.Unlock();
   GiveBack(place);
 }
-
-bool AnyLiveBlocks() { return TheBlocks().live.load(std::memory_order_acquire) != 0; }
 
 bool AnyHiddenBlocks() { return TheBlocks().count.load() != TheBlocks().exposed.load(); }
 

@@ -25,9 +25,6 @@ CUresult TakeShared(Context* context, uint64_t bytes, SharedUse use, uint64_t* a
 // Work that uses it must have finished.
 void GiveShared(uint64_t address);
 
-// Whether there is memory that a running kernel may change under the program's eyes.
-bool AnyLiveBlocks();
-
 // Whether there are blocks that are not exposed.
 bool AnyHiddenBlocks();
 

@@ -2,6 +2,8 @@
 
 #include <sys/mman.h>
 
+#include <atomic>
+
 #include "base/lock_ranks.h"
 #include "base/mutex.h"
 #include "client-shim/session/session.h"
@@ -18,6 +20,7 @@ struct PinnedSegment {
   wire::OwnDescriptor file;  // written before the session starts, as the next two
   uint64_t bytes = 0;
   uint64_t base = 0;
+  std::atomic<int> live{0};
   base::Mutex mutex{base::ranks::kPinnedSegment};
   mempool::FreeRanges free LONGWIRE_GUARDED_BY(mutex);  // offsets
 };
@@ -63,6 +66,10 @@ uint64_t LiveAddress(uint64_t offset) {
   const PinnedSegment& segment = TheSegment();
   return segment.base == 0 ? 0 : segment.base + offset;
 }
+
+bool AnyLive() { return TheSegment().live.load(std::memory_order_acquire) > 0; }
+
+void CountLive(int change) { TheSegment().live.fetch_add(change); }
 
 uint64_t TakePart(uint64_t bytes) {
   calls::lwHostPin pin;

@@ -19,6 +19,10 @@ bool AdoptSegment(wire::Descriptor file, uint64_t bytes, uint64_t base);
 bool IsLive(uint64_t address);
 // Where such a part is to be mapped; 0 if kernels do not reach the segment.
 uint64_t LiveAddress(uint64_t offset);
+// Whether there is memory that a running kernel may change under the program's eyes.
+bool AnyLive();
+// One more allocation is live, or (-1) one less.
+void CountLive(int change);
 
 inline constexpr uint64_t kNoPart = UINT64_MAX;
 

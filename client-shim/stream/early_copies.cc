@@ -9,7 +9,7 @@
 #include "client-shim/context/context.h"
 #include "client-shim/memory/sharing.h"
 #include "client-shim/mirror/mirrors.h"
-#include "client-shim/mirror/shared_blocks.h"
+#include "client-shim/session/pinned_segment.h"
 #include "client-shim/session/session.h"
 #include "client-shim/stream/host_writes.h"
 #include "client-shim/support/never_destroyed.h"
@@ -135,7 +135,7 @@ bool MayReturnEarly(Stream* stream) {
     base::MutexLock lock(stream->context->mutex);
     if (HasUnorderedStreams(stream)) return false;
   }
-  return !AnyMirrors() && !AnyLiveBlocks() && !HostWritePending(0, kAnywhere);
+  return !AnyMirrors() && !AnyLive() && !HostWritePending(0, kAnywhere);
 }
 
 void NoteEarlyCopy(Stream* stream, uint64_t position) {

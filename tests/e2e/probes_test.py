@@ -22,6 +22,8 @@ SAMPLE = ["vector_add.static", "reduce_shuffle.static", "graph_capture.static", 
 COMPILED_IN_PARTS = {"device_launches", "separate_parts", "one_part"}
 CUDA = pathlib.Path(shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc").parent
 LONG = "--long" in sys.argv
+END_BY_FAULTS = {"failed_assert", "illegal_address", "managed_end", "tensor_copies",
+                 "unified_query"}
 VECTORS = [1, 31, 128, 129, 1000, 65537, 300000]  # that vector_add adds
 
 
@@ -67,7 +69,10 @@ class ProbesTest(unittest.TestCase):
             for tool in TOOLS if name == SAMPLE[0] else ["memhist", "kernelretsnoop"]:
                 with self.subTest(name, tool=tool):
                     report = self.check(tool, name)
-                    self.assertNotIn("could not be read", report)
+                    # What lies on the device is lost with the context; the report says so.
+                    lost = (name.split(".")[0] in END_BY_FAULTS
+                            and re.search(r"probes at [1-9]", report) is not None)
+                    self.assertEqual(lost, "could not be read" in report, report)
                     if name in SAMPLE:
                         self.assertRegex(report, r"probes at [1-9]\d* places of [1-9]\d* modules")
 

@@ -105,7 +105,7 @@ class PromisesTest(unittest.TestCase):
             self.assertEqual("done", self.say(first, "free"))
         self.assertFalse(self.allocates(other, DECLARED))
         self.end(first)
-        # longwired hears of the end by the connection, which takes a moment.
+        # longwired sees the end by the connection, which takes a moment.
         server.wait_for(lambda: self.allocates(other, DECLARED), 10, "what the ended one declared")
 
     def test_status_shows_what_was_declared_and_what_is_used(self):

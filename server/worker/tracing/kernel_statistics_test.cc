@@ -75,7 +75,7 @@ TEST_F(KernelStatisticsTest, EachLaunchIsCountedAndFewAreTimed) {
   EXPECT_LE(events.load(), 2 * (8 + 9) + kLaunches / 256 + 2);
 }
 
-// Of so many launches in a second for ten seconds, how many are timed in the last nine.
+// Of this number of launches in a second, for ten seconds, how many are timed in the last nine.
 uint64_t TimedOf(uint64_t launches_per_second) {
   constexpr uint64_t kSecond = 1'000'000'000;
   TimedPace pace;
