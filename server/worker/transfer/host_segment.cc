@@ -18,7 +18,7 @@ const bool kChecksParts = !wire::GuardIsOff("host_segment");
 std::vector<uint64_t> PlacesIn(const wire::Window& window, std::span<const wire::Window> taken,
                                uint64_t bytes) {
   constexpr uint64_t kBoundary = uint64_t{1} << 30;
-  uint64_t first = window.base;
+  uint64_t first = std::max(window.base, kBoundary);  // never where null pointers lead
   for (const wire::Window& other : taken) {
     const bool inside = other.base >= window.base && other.base - window.base < window.bytes;
     if (inside) first = std::max(first, other.base + other.bytes);
