@@ -88,7 +88,8 @@ class LiveTest(unittest.TestCase):
 class ManyRounds(unittest.TestCase):
     def test_ten_million_rounds(self):
         with server.Server() as longwire:
-            result = longwire.run("live_litmus.static", "10000000", "ordered", "600",
+            # A minute for each size and direction; without it the large ones take hours.
+            result = longwire.run("live_litmus.static", "10000000", "ordered", "600", "60",
                                   server=f"unix:{longwire.door}", timeout=1800)
             self.assertIsNone(programs.what_is_wrong("live_litmus", result), longwire.log_tail())
         rounds = int(re.search(r"^(\d+) rounds, 0 forbidden$", result.out, re.MULTILINE)[1])
