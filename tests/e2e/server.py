@@ -80,6 +80,15 @@ def finish(process, timeout):
     return Result(code, out, err, time.monotonic() - start)
 
 
+def first_line(process):
+    """What a program says first. Nothing behind it is taken: readline() keeps what came with the
+    line, and communicate() does not return that."""
+    line = b""
+    while not line.endswith(b"\n") and (byte := os.read(process.stdout.fileno(), 1)):
+        line += byte
+    return line.decode()
+
+
 def plain(value):
     """Protobuf's JSON with names as in the description and 64-bit numbers as numbers."""
     if isinstance(value, dict):
