@@ -1,8 +1,12 @@
 """The file of a suspended session as server/daemon/checkpoints and server/worker/process/snapshot.h
-write it, for tests that put another value into it whose digests are right."""
+write it, for tests that put another value into it whose digests are right; and a server for such
+files."""
 import hashlib
 import pathlib
 import struct
+import tempfile
+
+import server
 
 MAGIC = b"longwire checkpoint\n"
 PIECE = 1 << 20
@@ -101,3 +105,14 @@ def ticket_for(ticket, text, digest):
     assert text[-32:] in body
     body = body.replace(text[-32:], digest)
     return body + chained(bytes(32), body)
+
+
+def serve(case, text="", **options):
+    """A server with a folder for suspended sessions, which outlives its daemons."""
+    longwire = server.Server(software_devices=2, **options)
+    # Its folder has its name when it has begun.
+    folder = case.enterContext(tempfile.TemporaryDirectory(prefix="longwire-kept-"))
+    longwire.config = f"checkpoint_dir: {folder}/sessions\n" + text
+    case.enterContext(longwire)
+    longwire.kept = pathlib.Path(folder) / "sessions"
+    return longwire

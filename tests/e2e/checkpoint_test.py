@@ -1,7 +1,6 @@
 """Sessions that are suspended into a file and go on from it: their programs compute everything a
 second time on the host and count their kernels on the device."""
 import os
-import pathlib
 import random
 import resource
 import shutil
@@ -9,7 +8,6 @@ import signal
 import stat
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import unittest
@@ -29,14 +27,7 @@ class CheckpointTest(counted_training.TrainingCase):
         print(f"LONGWIRE_SEED={SEED}", file=sys.stderr)
 
     def serve(self, text="", **options):
-        """A server with a folder for suspended sessions, which outlives its daemons."""
-        longwire = server.Server(software_devices=2, **options)
-        # Its folder has its name when it has begun.
-        folder = self.enterContext(tempfile.TemporaryDirectory(prefix="longwire-kept-"))
-        longwire.config = f"checkpoint_dir: {folder}/sessions\n" + text
-        self.enterContext(longwire)
-        longwire.kept = pathlib.Path(folder) / "sessions"
-        return longwire
+        return checkpoint_files.serve(self, text, **options)
 
     def suspend(self, longwire, name, session=None):
         number = session or self.session(longwire)["id"]

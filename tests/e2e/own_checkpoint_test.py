@@ -1,13 +1,12 @@
 """Programs that lock, checkpoint, restore and unlock themselves by the driver's API
 (cuCheckpointProcess…): what the server has of them meanwhile, and what is refused."""
 import os
-import pathlib
 import signal
 import subprocess
-import tempfile
 import time
 import unittest
 
+import checkpoint_files
 import server
 
 RUNNING, LOCKED, CHECKPOINTED = range(3)
@@ -51,12 +50,7 @@ class Program:
 
 class OwnCheckpointTest(unittest.TestCase):
     def serve(self, text="checkpoint_own_sessions: 2\n", **options):
-        longwire = server.Server(software_devices=2, **options)
-        folder = self.enterContext(tempfile.TemporaryDirectory(prefix="longwire-kept-"))
-        longwire.config = f"checkpoint_dir: {folder}/sessions\n" + text
-        self.enterContext(longwire)
-        longwire.kept = pathlib.Path(folder) / "sessions"
-        return longwire
+        return checkpoint_files.serve(self, text, **options)
 
     def files(self, longwire):
         return [one for one in longwire.kept.iterdir() if one.name != ".suspended"]
