@@ -2,6 +2,7 @@
 launches, about which workers ask."""
 import json
 import os
+import pathlib
 import resource
 import signal
 import subprocess
@@ -123,8 +124,8 @@ class MemoryHooks(Hooks):
     def test_a_keeper_that_cannot_load_the_engine_is_named_by_the_command(self):
         keeper = self.device()["keeper_pid"]
         # Not room for the engine's libraries.
-        size = os.sysconf("SC_PAGE_SIZE") * int(
-            open(f"/proc/{keeper}/statm", encoding="ascii").read().split()[0])
+        pages = pathlib.Path(f"/proc/{keeper}/statm").read_text().split()[0]
+        size = os.sysconf("SC_PAGE_SIZE") * int(pages)
         before = resource.prlimit(keeper, resource.RLIMIT_AS, (size + MIB, resource.RLIM_INFINITY))
         self.refuse("cannot run it: the engine of policies cannot be loaded")
         resource.prlimit(keeper, resource.RLIMIT_AS, before)
@@ -201,13 +202,25 @@ class LaunchHooks(Hooks):
 
     def test_a_worker_that_stands_still_is_named_by_the_command(self):
         process = subprocess.Popen(
-            self.longwire.command(self.longwire.program("under_rules.static"), "add", "ready",
-                                  "add"),
+            self.longwire.command(self.longwire.program("under_rules.static"),
+                                  *("add", "ready") * 500),
             env=self.longwire.environment_of("batch"), stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, text=True)
+        self.addCleanup(process.communicate)
         self.addCleanup(process.kill)
-        while process.stdout.readline() not in ("READY\n", ""):
-            pass
+
+        def launch():
+            self.assertEqual(["add cudaSuccess 5050\n", "READY\n"],
+                             [process.stdout.readline(), process.stdout.readline()])
+
+        def asked():
+            """It takes the policy some time after it goes on; any launch may be the first."""
+            process.stdin.write("\n")
+            process.stdin.flush()
+            launch()
+            return self.values("urgent_kernels", "asked")
+
+        launch()
         [session] = self.longwire.status_as("operator")["sessions"]
         os.kill(session["worker_pid"], signal.SIGSTOP)
         began = time.monotonic()
@@ -216,8 +229,7 @@ class LaunchHooks(Hooks):
                       said)
         self.assertGreater(time.monotonic() - began, 4)
         os.kill(session["worker_pid"], signal.SIGCONT)
-        out, _ = process.communicate("\n", timeout=60)
-        self.assertIn("add cudaSuccess 5050\n", out)
+        server.wait_for(asked, 30, "a launch about which the policy was asked")
         self.assertEqual([1], list(self.values("urgent_kernels", "asked").values()))
 
     def test_nonsense_unloads_it_and_launches_go_as_the_program_says(self):
