@@ -13,10 +13,12 @@ inline constexpr LockRank kServerRace{110, "link::ServerRace::mutex_"};
 inline constexpr LockRank kContender{120, "link::Contender::mutex_"};
 inline constexpr LockRank kAliveWatch{125, "link::AliveWatch::mutex_"};
 inline constexpr LockRank kServerConnection{130, "link::ServerConnection::mutex_"};
+inline constexpr LockRank kWhereabouts{135, "link::Whereabouts::mutex_"};
 inline constexpr LockRank kLinkLane{140, "link::Lane::mutex_"};
 
 // longwired.
 inline constexpr LockRank kAskedBridges{195, "daemon::SessionTable::bridges_mutex_"};
+inline constexpr LockRank kArrival{197, "daemon::SessionTable::Arrival::mutex_"};
 inline constexpr LockRank kAcceptLoop{200, "daemon::AcceptLoop::mutex_"};
 inline constexpr LockRank kLocalSocket{210, "daemon::LocalSocket::mutex_"};
 inline constexpr LockRank kRemovals{215, "daemon::Removals::mutex_"};
@@ -31,6 +33,7 @@ inline constexpr LockRank kScheduling{250, "daemon::Scheduling::mutex_"};
 inline constexpr LockRank kAwakeCores{255, "daemon::AwakeCores::mutex_"};
 inline constexpr LockRank kPlacementTable{260, "daemon::PlacementTable::mutex_"};
 inline constexpr LockRank kHostMemoryTable{265, "gates::HostMemoryTable::mutex_"};
+inline constexpr LockRank kMoveNotes{266, "daemon::MoveNotes::mutex_"};
 inline constexpr LockRank kLinkedSessions{267, "daemon::LinkedSessions::mutex_"};
 inline constexpr LockRank kSuspended{268, "daemon::Suspended::mutex_"};
 inline constexpr LockRank kOwnSuspensions{269, "daemon::OwnSuspensions::mutex_"};
@@ -48,6 +51,8 @@ inline constexpr LockRank kEtcdLease{296, "etcd::Lease::mutex_"};
 inline constexpr LockRank kUsageLog{297, "daemon::UsageLog::mutex_"};
 inline constexpr LockRank kProgramStatistics{298, "daemon::ProgramStatistics::mutex_"};
 inline constexpr LockRank kNotifier{300, "daemon::Notifier::mutex_"};
+
+inline constexpr LockRank kStepStream{310, "daemon::StepStream::mutex_"};
 
 // What link and longwired share.
 inline constexpr LockRank kStreamPump{400, "transport::StreamPump::mutex_"};

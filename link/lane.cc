@@ -128,7 +128,8 @@ std::unique_ptr<transport::ClientStream> Lane::StartStream(uint32_t epoch) {
   const uint64_t position = abandons_ ? transport::kAbandoned : relay_->received();
   std::string body = transport::EncodeAttach({right_.session, right_.token, position,
                                               relay_->consumed(), relay_->kept_bytes(),
-                                              relay_->room_bytes(), number_, server_.packing, 1});
+                                              relay_->room_bytes(), number_, server_.packing,
+                                              transport::kUnderstandsMoves});
   transport::FrameHeader header = {relay_->sent(), relay_->received(), epoch,
                                    transport::kFrameAttach};
   stream->StartWrite(header, BytesOf(body), nullptr);
@@ -161,6 +162,10 @@ bool Lane::AwaitAttached(transport::ClientStream& stream, uint32_t epoch) {
     right_.resume_grace = std::chrono::milliseconds(0);  // refused for good
     return false;
   }
+  if (frame.header.flags == transport::kFrameMoved) {
+    TakeMoved(BytesOf(body));
+    return false;
+  }
   suspended_ = frame.header.flags == transport::kFrameTerms;
   if (suspended_) WaitWhileSuspended(BytesOf(body));
   if (frame.header.flags != transport::kFrameAttached || !TakeAttached(BytesOf(body))) return false;
@@ -180,10 +185,43 @@ void Lane::WaitWhileSuspended(std::span<const std::byte> body) {
   record_->SetLost(number_, Clock::now());
 }
 
+// The session is at another server now.
+void Lane::TakeMoved(std::span<const std::byte> body) {
+  transport::Moved moved;
+  suspended_ = false;
+  std::string sentence = "what the server said cannot be read";
+  if (whereabouts_ != nullptr &&
+      transport::DecodeMoved(body, &moved) == wire::WireResult::kOk &&
+      whereabouts_->Move(moves_, moved, &sentence)) {
+    return;
+  }
+  closed_ = {static_cast<uint32_t>(transport::kLaunchFailed),
+             "the session has moved to another server, '" + moved.server +
+                 "', where nobody can connect: " + sentence};
+  right_.resume_grace = std::chrono::milliseconds(0);  // for good
+}
+
+// True if the session is elsewhere than it was for this lane until now.
+bool Lane::Follow() {
+  if (whereabouts_ == nullptr) return false;
+  const Whereabouts::Place place = whereabouts_->Get();
+  if (place.moves == moves_) return false;
+  moves_ = place.moves;
+  right_.session = place.session;
+  server_ = whereabouts_->Connect();
+  closed_ = {static_cast<uint32_t>(transport::kLaunchFailed),
+             "the session has moved to " + place.server + ", and there is no connection to it"};
+  Log(LogLevel::kInfo, right_.session,
+      "has moved to " + place.server + (number_ == 0 ? "" : ", lane " + std::to_string(number_)));
+  if (followed_) followed_();
+  return true;
+}
+
 bool Lane::Connect(std::chrono::milliseconds patience) {
   auto deadline = Clock::now() + patience;
   uint32_t epoch = relay_->epoch();
   while (Clock::now() < deadline && !up_->closed()) {
+    if (Follow()) deadline = std::max(deadline, Clock::now() + right_.resume_grace);
     if (WaitUntilReady(server_, std::min(deadline, Clock::now() + kConnectPatience), nullptr)) {
       epoch = NextEpoch(epoch);
       stream_ = StartStream(epoch);

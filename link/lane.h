@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -16,6 +17,7 @@
 #include "link/transport/grpc_stream.h"
 #include "link/transport/relay_end.h"
 #include "link/transport/stream_pump.h"
+#include "link/whereabouts.h"
 
 namespace longwire::link {
 
@@ -41,6 +43,11 @@ class Lane {
   void SetRight(const Right& right) { right_ = right; }
   // Where what another link needs is written. The session owns it.
   void SetRecord(ResumeRecord* record) { record_ = record; }
+  // Follows the session to other servers. `followed` is called by Relay's thread each time.
+  void SetWhereabouts(Whereabouts* whereabouts, std::function<void()> followed = {}) {
+    whereabouts_ = whereabouts;
+    followed_ = std::move(followed);
+  }
   void SetServer(ServerChannel server) { server_ = std::move(server); }
   ServerChannel& server() { return server_; }
 
@@ -63,6 +70,8 @@ class Lane {
   bool TakeAttached(std::span<const std::byte> body);
   bool AwaitAttached(transport::ClientStream& stream, uint32_t epoch);
   void WaitWhileSuspended(std::span<const std::byte> body);
+  void TakeMoved(std::span<const std::byte> body);
+  bool Follow();
   bool Connect(std::chrono::milliseconds patience);
   transport::StreamPump::Outcome PumpOnce();
   uint32_t NextEpoch(uint32_t epoch);
@@ -74,6 +83,9 @@ class Lane {
   const uint32_t number_;
   Right right_;
   ResumeRecord* record_ = nullptr;  // none: no other link can go on with the session
+  Whereabouts* whereabouts_ = nullptr;
+  std::function<void()> followed_;
+  uint32_t moves_ = 0;              // of the session, that this lane has followed
   bool adopted_ = false;            // from another link
   bool suspended_ = false;          // by the server, which says how long to wait
   bool abandons_ = false;           // the program has ended: nobody waits any more

@@ -298,6 +298,7 @@ bool LinkSession::Open(wire::Message& message) {
     Refuse(transport::kOutOfMemory, sentence);
     return false;
   }
+  SetWhereabouts(server_);
   // First: a program that has its rings may use its lanes.
   if (!StartLanes(&sentence)) {
     Refuse(transport::kOutOfMemory, sentence);
@@ -362,7 +363,7 @@ bool LinkSession::ReplyToProgram(wire::OpenReply reply) {
 // An unused lane costs a sleeping thread and no connection.
 void LinkSession::RelayLane(Lane& lane) {
   if (!lane.WaitForBytes()) return;
-  lane.SetServer(servers_.Beside(lanes_[0]->server()));
+  lane.SetServer(whereabouts_.Connect());
   // Bytes that a lane has lost are not sent again: the session cannot go on.
   if (!lane.Relay()) lanes_[0]->Stop(lane.closed());
 }

@@ -24,6 +24,7 @@
 #include "link/server_connection.h"
 #include "link/server_race.h"
 #include "link/transport/codes.h"
+#include "link/whereabouts.h"
 #include "proto/transport.grpc.pb.h"
 #include "wire/checkpoints/suspension.h"
 #include "wire/open.h"
@@ -35,7 +36,10 @@ namespace longwire::link {
 class LinkSession {
  public:
   LinkSession(wire::Descriptor socket, ServerConnection& servers, const Leftovers& leftovers)
-      : socket_(std::move(socket)), servers_(servers), leftovers_(leftovers) {}
+      : socket_(std::move(socket)),
+        servers_(servers),
+        leftovers_(leftovers),
+        whereabouts_(servers) {}
 
   // Serves the program until its end, on the calling thread.
   void Run();
@@ -65,6 +69,8 @@ class LinkSession {
   bool TellPlaces(const wire::PlaceList& places);
   bool Resume(wire::Message& message);
   void NoteSession(const transport::Token& token);
+  void FollowSession(uint32_t lanes);
+  void SetWhereabouts(const ServerChannel& server);
   bool AdoptLanes(wire::Message& message, uint32_t lanes);
   void AnswerView(const wire::Message& message);
   void AnswerSuspension(const wire::Message& message);
@@ -102,6 +108,7 @@ class LinkSession {
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   ServerChannel server_;  // no channel until a server has accepted
   uint64_t session_ = 0;
+  Whereabouts whereabouts_;
   // For the link that may go on after this one; none if the program gave no page.
   std::unique_ptr<ResumeRecord> record_;
   // The session's own logs, then its lanes. Constant once the session is open.

@@ -24,6 +24,11 @@ void ResumeRecord::Complete(uint64_t session, uint32_t lanes, const std::string&
   page_.magic.store(wire::ResumePage::kMagic, std::memory_order_release);
 }
 
+void ResumeRecord::Change(uint64_t session, uint32_t lanes, const std::string& server) {
+  page_.magic.store(0);
+  Complete(session, lanes, server);
+}
+
 bool ResumeRecord::Read(uint64_t* session, uint32_t* lanes, std::string* server) const {
   if (page_.magic.load(std::memory_order_acquire) != wire::ResumePage::kMagic) return false;
   *session = page_.session;

@@ -23,6 +23,8 @@ class ResumeRecord {
 
   // Makes the page valid; the lanes' tokens are there.
   void Complete(uint64_t session, uint32_t lanes, const std::string& server);
+  // The session has moved. A link that ends meanwhile leaves no valid page.
+  void Change(uint64_t session, uint32_t lanes, const std::string& server);
   // What a former link has written. False if it had not completed the page.
   bool Read(uint64_t* session, uint32_t* lanes, std::string* server) const;
 

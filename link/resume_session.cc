@@ -37,6 +37,29 @@ void LinkSession::NoteSession(const transport::Token& token) {
       leftovers_.Note(program->pid, server.empty() ? server_.server : server, session_, token));
 }
 
+void LinkSession::SetWhereabouts(const ServerChannel& server) {
+  whereabouts_.Begin(session_, server);
+  const auto lanes = static_cast<uint32_t>(lanes_.size() - 1);
+  for (auto& lane : lanes_) {
+    // The session's own logs are relayed by the thread that uses the record.
+    if (lane == lanes_.front()) {
+      lane->SetWhereabouts(&whereabouts_, [this, lanes] { FollowSession(lanes); });
+    } else {
+      lane->SetWhereabouts(&whereabouts_);
+    }
+  }
+}
+
+// It has moved to another server, where another link would have to go on with it.
+void LinkSession::FollowSession(uint32_t lanes) {
+  const Whereabouts::Place place = whereabouts_.Get();
+  session_ = place.session;
+  if (record_ == nullptr) return;
+  record_->RemoveNote();
+  record_->Change(session_, lanes, place.server);
+  NoteSession(record_->token(0));
+}
+
 bool LinkSession::Resume(wire::Message& message) {
   constexpr int32_t kOver = transport::kLaunchFailed;
   wire::ResumeRequest request;
@@ -57,6 +80,7 @@ bool LinkSession::Resume(wire::Message& message) {
     Refuse(kOver, sentence);
     return false;
   }
+  SetWhereabouts(*channel);
   lanes_[0]->SetServer(std::move(*channel));
   NoteSession(record_->token(0));
   if (!StartLanes(&sentence)) {

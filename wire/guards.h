@@ -51,6 +51,8 @@ inline constexpr std::string_view kGuards[] = {
     "late_writes",     // old bytes of what a program wrote: client-shim/copy/speculative_uploads.cc
     "lent",            // the return of chunks that another one holds: server/keeper/chunk_pool.cc
     "moved_answers",   // a session in a worker that answers otherwise: worker/support/journal.cc
+    "moves_from",      // sessions of servers that nobody named: server/daemon/hand_over_call.cc
+    "moves_identity",  // sessions for identities without proof: server/daemon/hand_over_call.cc
     "opening_rate",    // sessions that are opened too fast: server/admission/openings.cc
     "peer",            // programs of other users at a local socket: wire/socket.cc
     "policy_answer",   // a policy whose answers are nonsense: policy/program.cc

@@ -7,6 +7,7 @@
 #include "cli/operator/sessions.h"
 #include "cli/status_json.h"
 #include "cli/text.h"
+#include "link/certificates/address.h"
 #include "link/transport/grpc_setup.h"
 #include "wire/duration.h"
 #include "wire/number.h"
@@ -28,7 +29,9 @@ constexpr const char* kStatusHelp =
 struct Wish {
   std::string object;   // what the action needs
   std::string file;     // of checkpoint
-  int32_t device = -1;  // of migrate and restore: where to
+  int32_t device = -1;  // of restore: where to
+  std::string place;    // of migrate: where to
+  std::string to;       // of drain
   bool off = false;
   std::string deadline;  // of drain
   bool json = false;
@@ -50,8 +53,9 @@ constexpr Action kActions[] = {
     {"sessions", "who uses the server now", nullptr, nullptr, false},
     {"kill", "end one session", "SESSION", "the session's number", false},
     {"migrate",
-     "move a session to another device of this server; its program notices a pause. Where it "
-     "cannot move it goes on where it is, and the reason is printed",
+     "move a session to another device of this server, or to another server; its program notices a "
+     "pause. Where it cannot move it goes on where it is, and the reason is printed "
+     "(docs/moving.md)",
      "SESSION", "the session's number", false},
     {"checkpoint",
      "suspend a session into a file below the server's checkpoint_dir: its worker ends, its device "
@@ -67,8 +71,8 @@ constexpr Action kActions[] = {
      "NAME", "the name of a tenant or an identity", false},
     {"drain",
      "open no new sessions: at this server, or at a host of its pool; those that run end by "
-     "themselves, or at the deadline. Or on a device of this server, whose sessions move to other "
-     "devices as far as they can move (docs/moving.md)",
+     "themselves, or at the deadline, or move to another server (--to). Or on a device of this "
+     "server, whose sessions move to other devices as far as they can move (docs/moving.md)",
      "DEVICE|HOST", "the device's number, or the host's name in the pool; without it: this server",
      true, true},
     {"cordon",
@@ -108,6 +112,30 @@ bool IsOfHost(const std::string& action, const std::string& object) {
          object.find_first_not_of("0123456789") != std::string::npos;
 }
 
+// A device of this server, or another server, and a device of that: 1, gpu2.example.org:7411,
+// gpu2.example.org:7411/1. Else refuses.
+void SetPlace(const std::string& place, transport::MigrateRequest* request) {
+  if (auto device = wire::ParseNumber(place, 0, INT32_MAX)) {
+    request->set_device(static_cast<int32_t>(*device));
+    return;
+  }
+  const size_t slash = place.find('/');
+  const std::string server = place.substr(0, slash);
+  std::string problem;
+  auto address = transport::ParseAddress(server, &problem);
+  std::optional<int64_t> device;
+  if (slash != std::string::npos) {
+    device = wire::ParseNumber(place.substr(slash + 1), 0, INT32_MAX);
+    if (!device) problem = "behind the slash stands the number of a device there";
+  }
+  if (!address || !problem.empty()) {
+    RefuseValue("PLACE expects the number of a device, or another server as HOST[:PORT] or "
+                "HOST[:PORT]/DEVICE, found '" + place + "': " + problem);
+  }
+  request->set_to(address->Text());
+  if (device) request->set_device_there(static_cast<int32_t>(*device));
+}
+
 // nullopt when the object is no number that it has to be.
 std::optional<transport::AdminRequest> RequestOf(const std::string& action, const Wish& wish) {
   if (IsOfHost(action, wish.object)) return WithdrawalOf(action, wish);
@@ -122,7 +150,7 @@ std::optional<transport::AdminRequest> RequestOf(const std::string& action, cons
     request.mutable_kill()->set_session(static_cast<uint64_t>(*number));
   } else if (action == "migrate") {
     request.mutable_migrate()->set_session(static_cast<uint64_t>(*number));
-    request.mutable_migrate()->set_device(wish.device);
+    SetPlace(wish.place, request.mutable_migrate());
   } else if (action == "checkpoint") {
     request.mutable_checkpoint()->set_session(static_cast<uint64_t>(*number));
     request.mutable_checkpoint()->set_file(wish.file);
@@ -133,6 +161,7 @@ std::optional<transport::AdminRequest> RequestOf(const std::string& action, cons
     request.mutable_evict()->set_name(wish.object);
   } else if (action == "drain") {
     request.mutable_drain()->set_off(wish.off);
+    if (!wish.to.empty()) request.mutable_drain()->set_to(wish.to);
     if (of_device) request.mutable_drain()->set_device(static_cast<int32_t>(*number));
   } else if (action == "forget") {
     request.mutable_forget()->set_host(wish.object);
@@ -192,8 +221,21 @@ void CheckDeadline(const Wish& wish) {
   }
 }
 
+// Of this server, as a whole.
+void CheckTo(const Wish& wish) {
+  if (wish.to.empty()) return;
+  std::string problem;
+  if (!transport::ParseAddress(wish.to, &problem)) {
+    RefuseValue("--to expects another server as HOST[:PORT], found '" + wish.to + "': " + problem);
+  }
+  if (!wish.object.empty() || wish.off) {
+    RefuseValue("--to goes neither with a device or a host, nor with --off");
+  }
+}
+
 int Act(const CLI::App& command, const std::string& action, const Wish& wish) {
   CheckDeadline(wish);
+  CheckTo(wish);
   auto request = RequestOf(action, wish);
   if (!request) {
     std::fprintf(stderr, "%s: '%s' is no number of a %s; see %s --help\n", PathOf(command).c_str(),
@@ -226,9 +268,11 @@ void AddAdmin(CommandLine& line) {
           ->required(!action.may_lack_object);
     }
     if (std::string_view(action.name) == "migrate") {
-      command.add_option("DEVICE", wish->device, "the number of the device where it shall go")
-          ->required()
-          ->check(CLI::Range(0, INT32_MAX));
+      command
+          .add_option("PLACE", wish->place,
+                      "the number of the device where it shall go, or another server: HOST[:PORT], "
+                      "or HOST[:PORT]/DEVICE")
+          ->required();
     }
     if (std::string_view(action.name) == "drain") {
       command
@@ -236,6 +280,11 @@ void AddAdmin(CommandLine& line) {
                       "of a host of the pool: what still runs there after it is ended: 90s, "
                       "30m, 2h, 1d. Without it, sessions are waited for")
           ->type_name("DURATION");
+      command
+          .add_option("--to", wish->to,
+                      "of this server: move the sessions that run to another one, those that can "
+                      "move")
+          ->type_name("HOST[:PORT]");
     }
     if (std::string_view(action.name) == "checkpoint") {
       command.add_option("FILE", wish->file, "its name, without a folder")->required();

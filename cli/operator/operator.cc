@@ -15,7 +15,8 @@ constexpr std::chrono::hours kCarryPatience{2};
 
 std::chrono::seconds PatienceFor(const transport::AdminRequest& request) {
   const bool carries = request.has_migrate() || request.has_checkpoint() || request.has_restore() ||
-                       (request.has_drain() && request.drain().has_device());
+                       (request.has_drain() &&
+                        (request.drain().has_device() || !request.drain().to().empty()));
   return carries ? kCarryPatience : kPatience;
 }
 

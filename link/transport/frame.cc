@@ -75,6 +75,19 @@ WireResult DecodeTerms(std::span<const std::byte> body, Terms* terms) {
   return reader.remaining() == 0 ? WireResult::kOk : reader.U32(&terms->awake_microseconds);
 }
 
+std::string EncodeMoved(const Moved& moved) {
+  wire::Writer writer;
+  writer.U64(moved.session);
+  writer.String(std::string_view(moved.server).substr(0, kMaxServerBytes));
+  return Text(writer);
+}
+
+WireResult DecodeMoved(std::span<const std::byte> body, Moved* moved) {
+  wire::Reader reader(body);
+  LW_TRY(reader.U64(&moved->session));
+  return reader.String(&moved->server, kMaxServerBytes);
+}
+
 std::string EncodeClosed(const Closed& closed) {
   wire::Writer writer;
   writer.U32(closed.code);

@@ -26,6 +26,7 @@ enum FrameFlags : uint32_t {
   kFramePacked = 32,  // compressed bytes of the log (link/transport/packing.h)
   kFrameTerms =
       64,  // from the daemon, if the client understands it; body: Terms, in force from here on
+  kFrameMoved = 128,  // the daemon's answer in place of kFrameAttached; body: Moved
 };
 
 struct FrameHeader {
@@ -52,7 +53,9 @@ struct Attach {
   uint64_t room_bytes = 0;         // how much of the down log the client can take
   uint32_t lane = 0;               // of the session; 0: its own logs
   uint32_t packing = 0;            // PackingFlags that the client can take and wants
-  uint32_t understands_terms = 0;  // 1: kFrameTerms may be sent; older clients have no such field
+  // 1: kFrameTerms may be sent; kUnderstandsMoves: kFrameMoved, too. Older clients have no such
+  // field.
+  uint32_t understands_terms = 0;
   // Of another server, whose session builds a bridge to this one: the token is a ticket, and this
   // proves which session it was made for (server/daemon/bridges/rights.h). Others have none.
   std::optional<Token> offer;
@@ -80,6 +83,14 @@ struct Terms {
   uint32_t awake_microseconds = 0;
 };
 
+inline constexpr uint32_t kUnderstandsMoves = 2;
+
+// Where the session is now: at another server, under another number, with the same tokens.
+struct Moved {
+  uint64_t session = 0;
+  std::string server;  // HOST:PORT
+};
+
 // Why a session ended.
 struct Closed {
   uint32_t code = 0;  // CUresult for the client's later calls, 0 = orderly
@@ -87,6 +98,7 @@ struct Closed {
 };
 
 inline constexpr size_t kMaxSentenceBytes = 4096;
+inline constexpr size_t kMaxServerBytes = 512;
 inline constexpr size_t kMaxControlBytes = 8192;  // body of a frame with flags
 inline constexpr size_t kMaxFrameBytes = sizeof(FrameHeader) + wire::kMaxBatchBytes;
 
@@ -96,6 +108,8 @@ std::string EncodeAttached(const Attached& attached);
 WireResult DecodeAttached(std::span<const std::byte> body, Attached* attached);
 std::string EncodeTerms(const Terms& terms);
 WireResult DecodeTerms(std::span<const std::byte> body, Terms* terms);
+std::string EncodeMoved(const Moved& moved);
+WireResult DecodeMoved(std::span<const std::byte> body, Moved* moved);
 std::string EncodeClosed(const Closed& closed);
 WireResult DecodeClosed(std::span<const std::byte> body, Closed* closed);
 

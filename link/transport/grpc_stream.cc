@@ -176,6 +176,7 @@ std::string ClientStream::End(bool cancel) {
   // The server ends the call by itself once it has read our last frame or sent its own.
   if (!AwaitFinish()) context_.TryCancel();
   Drain();
+  code_ = status.error_code();
   return status.ok() || cancel ? std::string() : status.error_message();
 }
 

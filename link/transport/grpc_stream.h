@@ -59,6 +59,7 @@ using ServerReaderWriter = grpc::ServerAsyncReaderWriter<grpc::ByteBuffer, grpc:
 // The methods' names, for clients.
 inline constexpr char kExecute[] = "/longwire.transport.Transport/Execute";
 inline constexpr char kTransfer[] = "/longwire.transport.Transport/Transfer";
+inline constexpr char kHandOver[] = "/longwire.transport.Transport/HandOver";
 
 class ClientStream final : public GrpcStream<ClientReaderWriter> {
  public:
@@ -72,9 +73,12 @@ class ClientStream final : public GrpcStream<ClientReaderWriter> {
     stream_.reset();
   }
   std::string End(bool cancel) override;
+  // Of the end, once it was ended in order.
+  grpc::StatusCode code() const { return code_; }
 
  private:
   grpc::ClientContext context_;
+  grpc::StatusCode code_ = grpc::StatusCode::OK;
 };
 
 // Created before a client calls; the daemon passes its parts to RequestExecute.

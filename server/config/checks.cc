@@ -32,6 +32,7 @@ class Checker {
   void CheckAll() {
     CheckListen();
     CheckMetrics();
+    CheckMoves();
     CheckSockets();
     CheckDevices();
     CheckTenants();
@@ -100,6 +101,16 @@ class Checker {
     Add("metrics_tls",
         "metrics_tls: expected tls: in the configuration, too, whose certificate it shows, found "
         "none");
+  }
+
+  // Whoever may hand sessions over says whose they are.
+  void CheckMoves() {
+    for (int i = 0; i < config().moves_from_size(); ++i) {
+      if (config().moves_from(i) != "any" || !config().has_tls()) continue;
+      Add(Element("moves_from", i),
+          "moves_from: expected the common name of a server's certificate, found any, which is for "
+          "servers without tls: alone");
+    }
   }
 
   void CheckOwnPort(const std::string& key, const std::string& where) {

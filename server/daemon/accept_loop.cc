@@ -54,6 +54,7 @@ bool AcceptLoop::Start(std::string* sentence) {
   AcceptSuspend(*this);
   AcceptExecute(*this);
   AcceptTransfer(*this);
+  AcceptHandOver(*this);
   transport::SetSpinningBegins([this] { SpinningBegins(); });
   thread_ = std::thread([this] { Loop(); });
   auto speech = tls_ == nullptr ? Listener::Speech::kPlain : Listener::Speech::kTls;

@@ -27,11 +27,12 @@ namespace longwire::daemon {
 class Admin;
 class Pool;
 
-// Execute and Transfer are raw: their messages are frames, not protobuf.
+// Execute, Transfer and HandOver are raw: their messages are frames, not protobuf.
 using Service = transport::Transport::WithAsyncMethod_Open<
     transport::Transport::WithAsyncMethod_Inspect<transport::Transport::WithAsyncMethod_Admin<
         transport::Transport::WithAsyncMethod_Suspend<transport::Transport::WithRawMethod_Execute<
-            transport::Transport::WithRawMethod_Transfer<transport::Transport::Service>>>>>>;
+            transport::Transport::WithRawMethod_Transfer<
+            transport::Transport::WithRawMethod_HandOver<transport::Transport::Service>>>>>>>;
 
 class AcceptLoop {
  public:
@@ -117,6 +118,21 @@ class AcceptLoop {
   size_t threads_ LONGWIRE_GUARDED_BY(mutex_) = 0;
 };
 
+// As long as a session's stream is on a connection.
+class OnConnection {
+ public:
+  OnConnection(AcceptLoop& loop, const Peer& peer) : loop_(loop), peer_(peer) {
+    loop_.Attached(peer_);
+  }
+  ~OnConnection() { loop_.Detached(peer_); }
+  OnConnection(const OnConnection&) = delete;
+  OnConnection& operator=(const OnConnection&) = delete;
+
+ private:
+  AcceptLoop& loop_;
+  const Peer& peer_;
+};
+
 // Each accepts one call of its kind, and the next one when that has arrived.
 void AcceptOpen(AcceptLoop& loop);
 void AcceptInspect(AcceptLoop& loop);
@@ -124,5 +140,6 @@ void AcceptAdmin(AcceptLoop& loop);
 void AcceptSuspend(AcceptLoop& loop);
 void AcceptExecute(AcceptLoop& loop);
 void AcceptTransfer(AcceptLoop& loop);
+void AcceptHandOver(AcceptLoop& loop);
 
 }  // namespace longwire::daemon

@@ -86,6 +86,7 @@ transport::AdminReply Admin::Execute(const std::string& who,
     case transport::AdminRequest::kPolicy:
       return ChangePolicy(who, request.policy());
     case transport::AdminRequest::kDrain:
+      if (!request.drain().to().empty()) return DrainTo(who, request.drain().to());
       if (!request.drain().has_device()) return Drain(who, request.drain().off());
       if (!request.drain().off()) return DrainDevice(who, request.drain().device());
       return Cordon(who, request.drain().device(), true);
@@ -96,7 +97,7 @@ transport::AdminReply Admin::Execute(const std::string& who,
     case transport::AdminRequest::kCordon:
       return Cordon(who, request.cordon().device(), request.cordon().off());
     case transport::AdminRequest::kMigrate:
-      return Migrate(who, request.migrate().session(), request.migrate().device());
+      return Migrate(who, request.migrate());
     case transport::AdminRequest::kCheckpoint:
       return Checkpoint(who, request.checkpoint().session(), request.checkpoint().file());
     case transport::AdminRequest::kRestore:
@@ -142,9 +143,16 @@ transport::AdminReply Admin::Kill(const std::string& who, uint64_t id) {
                        "' has been ended");
 }
 
-transport::AdminReply Admin::Migrate(const std::string& who, uint64_t id, int32_t device) {
+transport::AdminReply Admin::Migrate(const std::string& who,
+                                     const transport::MigrateRequest& asked) {
   std::string sentence;
-  return table_.Move(id, device, &sentence) ? Done(who, sentence) : Refuse(sentence);
+  if (asked.to().empty()) {
+    return table_.Move(asked.session(), asked.device(), &sentence) ? Done(who, sentence)
+                                                                   : Refuse(sentence);
+  }
+  ServerPlace to{base::Printable(asked.to()), std::nullopt};
+  if (asked.has_device_there()) to.device = asked.device_there();
+  return table_.HandOver(asked.session(), to, &sentence) ? Done(who, sentence) : Refuse(sentence);
 }
 
 transport::AdminReply Admin::Checkpoint(const std::string& who, uint64_t id,
@@ -269,6 +277,15 @@ transport::AdminReply Admin::Drain(const std::string& who, bool off) {
   if (off) return DoneWithdrawing(who, "new sessions are opened again");
   return DoneWithdrawing(who, "no new sessions are opened any more; running now: " +
                                   std::to_string(table_.List().size()));
+}
+
+transport::AdminReply Admin::DrainTo(const std::string& who, const std::string& server) {
+  transport::AdminReply reply = Drain(who, false);
+  if (!reply.done()) return reply;
+  std::vector<std::string> sentences;
+  reply.set_done(table_.HandOverAll(base::Printable(server), &sentences));
+  for (const std::string& sentence : sentences) reply.add_sentences(sentence);
+  return reply;
 }
 
 transport::AdminReply Admin::DrainDevice(const std::string& who, int32_t device) {

@@ -38,7 +38,7 @@ class Admin {
 
  private:
   transport::AdminReply Kill(const std::string& who, uint64_t session);
-  transport::AdminReply Migrate(const std::string& who, uint64_t session, int32_t device);
+  transport::AdminReply Migrate(const std::string& who, const transport::MigrateRequest& asked);
   transport::AdminReply Checkpoint(const std::string& who, uint64_t session,
                                    const std::string& file);
   transport::AdminReply Restore(const std::string& who, const transport::RestoreRequest& request);
@@ -52,6 +52,7 @@ class Admin {
   transport::AdminReply UnloadPolicy(const std::string& who, const std::string& name);
   transport::AdminReply Withdraw(const std::string& who, const transport::WithdrawRequest& asked);
   transport::AdminReply Drain(const std::string& who, bool off);
+  transport::AdminReply DrainTo(const std::string& who, const std::string& server);
   transport::AdminReply DrainDevice(const std::string& who, int32_t device);
   transport::AdminReply Cordon(const std::string& who, int32_t device, bool off);
 

@@ -112,7 +112,7 @@ void LetWait(transport::ServerStream& stream, const transport::Attach& attach, u
 }
 
 // The session that the attach is for; nullptr if there is none. One that moves, or is restored, is
-// awaited for a moment; held: still.
+// awaited for a moment by who has a right to it; held: still.
 std::shared_ptr<ServerSession> FindToAttach(SessionTable& table, const transport::Attach& attach,
                                             const Peer& peer, bool* held) {
   const auto deadline = Clock::now() + kHeldLook;
@@ -120,11 +120,31 @@ std::shared_ptr<ServerSession> FindToAttach(SessionTable& table, const transport
     std::shared_ptr<ServerSession> session = table.FindAlsoMoved(attach.session);
     *held = session != nullptr && session->held();
     const bool ends = attach.resume_position == transport::kAbandoned;
+    if (*held && !session->MayAttach(attach.lane, attach.token, peer)) return session;
     // Between the end of its ticket and its place in the table it is nowhere.
-    const bool nowhere = session == nullptr && looks < 2 && !table.WaitFor(attach, peer);
+    const bool nowhere = session == nullptr && looks < 2 && !table.WaitFor(attach, peer) &&
+                         !table.GoneTo(attach, peer);
     if (ends || (!*held && !nowhere) || Clock::now() > deadline) return session;
     std::this_thread::sleep_for(kBetweenLooks);
   }
+}
+
+// The session has gone to another server. While it is not known to have begun there its client
+// waits here.
+void HandleGone(transport::ServerStream& stream, const transport::Attach& attach, uint32_t epoch,
+                const Peer& peer, const GoneSession& gone) {
+  const auto doubt = DoubtOf(gone);
+  if (doubt) return LetWait(stream, attach, epoch, *doubt);
+  if (attach.understands_terms < transport::kUnderstandsMoves) {
+    return Refuse(stream, peer,
+                  "the session has moved to server " + gone.server +
+                      ", and the link on its program's host is too old to go there: upgrade "
+                      "Longwire there");
+  }
+  const std::string body = transport::EncodeMoved({gone.session, gone.server});
+  stream.StartWrite({0, 0, epoch, transport::kFrameMoved}, std::as_bytes(std::span(body)), nullptr);
+  stream.Wait(Clock::now() + kTermsPatience);
+  stream.End(false);
 }
 
 // An attach without a session for it; with `waits` it is a suspended one's.
@@ -142,21 +162,6 @@ void HandleAbsent(transport::ServerStream& stream, SessionTable& table, const Pe
   if (sentence.empty()) sentence = "there is no such session, or not for this client";
   Refuse(stream, peer, sentence);
 }
-
-// As long as a session's stream is on a connection.
-class OnConnection {
- public:
-  OnConnection(AcceptLoop& loop, const Peer& peer) : loop_(loop), peer_(peer) {
-    loop_.Attached(peer_);
-  }
-  ~OnConnection() { loop_.Detached(peer_); }
-  OnConnection(const OnConnection&) = delete;
-  OnConnection& operator=(const OnConnection&) = delete;
-
- private:
-  AcceptLoop& loop_;
-  const Peer& peer_;
-};
 
 // A server that builds a bridge belongs to no tenant; who it acts for is said by its ticket.
 bool MayBeServer(AcceptLoop& loop, const grpc::ServerContext& context) {
@@ -208,6 +213,9 @@ void Handle(AcceptLoop& loop, transport::ServerStream& stream, Kind kind, Arriva
   std::shared_ptr<ServerSession> session = FindToAttach(table, attach, peer, &held);
   bool fits = (attach.lane == 0) == (kind == Kind::kExecute);
   if (session == nullptr || !fits || !session->MayAttach(attach.lane, attach.token, peer)) {
+    if (auto gone = fits ? table.GoneTo(attach, peer) : std::nullopt) {
+      return HandleGone(stream, attach, epoch, peer, *gone);
+    }
     auto waits = fits && session == nullptr ? table.WaitFor(attach, peer) : std::nullopt;
     return HandleAbsent(stream, table, peer, attach, epoch, waits);
   }

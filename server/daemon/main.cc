@@ -252,6 +252,7 @@ int Serve(config::LiveConfig& live, Reloader& reloader, const sigset_t& signals)
   Removals removals(table, accept.revocations(),
                     [&accept](const std::string& chain) { return accept.Distrust(chain); });
   table.set_check([&removals](const ServerSession& session) { return removals.CheckNew(session); });
+  table.set_material([&accept] { return accept.Material(); });
   Bridges bridges(table, accept);
   if (!Begin(table, accept, local_socket, pool.get())) {
     table.Leave();

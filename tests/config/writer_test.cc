@@ -145,6 +145,7 @@ TEST(DefaultFileTest, WithEveryKeySaidItGivesTheDefaultsAndTheExamples) {
   EXPECT_EQ(config.metrics_tls(), "0.0.0.0:7414");
   EXPECT_EQ(config.checkpoint_dir(), "/var/lib/longwire/checkpoints");
   EXPECT_EQ(config.checkpoint_key(), "/etc/longwire/checkpoint.key");
+  EXPECT_EQ(config.moves_from(0), "gpu1.example.org");
   EXPECT_EQ(config.pool().etcd(0), "etcd1.example.org:2379");
   // Without the examples it is the defaults.
   for (auto* message : {&config, &defaults}) {
@@ -157,6 +158,7 @@ TEST(DefaultFileTest, WithEveryKeySaidItGivesTheDefaultsAndTheExamples) {
     message->clear_metrics_tls();
     message->clear_checkpoint_dir();
     message->clear_checkpoint_key();
+    message->clear_moves_from();
     message->clear_kernel_history();
     message->mutable_software_device()->clear_memory();
     message->mutable_module_cache()->clear_directory();

@@ -11,6 +11,7 @@ import reload_probes
 import reload_probes_admission
 import reload_probes_checkpoints
 import reload_probes_held
+import reload_probes_moves
 import reload_probes_policies
 import reload_probes_rules
 import reload_probes_scheduler
@@ -20,7 +21,7 @@ from reload_cases import PROBES
 
 # Who enter their probes into PROBES.
 TABLES = (reload_probes, reload_probes_admission, reload_probes_checkpoints, reload_probes_held,
-          reload_probes_policies, reload_probes_rules, reload_probes_scheduler,
+          reload_probes_moves, reload_probes_policies, reload_probes_rules, reload_probes_scheduler,
           reload_probes_statistics)
 
 # Another value for each key that is read at the start only.

@@ -70,6 +70,12 @@ class Authority {
     return Write(file.empty() ? name : file,
                  certificates::IssueClient(issued_, name, validity, &sentence));
   }
+  // Of a server that shows it to other servers, too.
+  transport::TlsFiles Peer(const std::vector<std::string>& names,
+                           certificates::Validity validity = Hours(-1, 100)) {
+    std::string sentence;
+    return Write(names.front(), certificates::IssuePeer(issued_, names, validity, &sentence));
+  }
   std::string certificate() const { return folder_ + "/ca.crt"; }
 
  private:

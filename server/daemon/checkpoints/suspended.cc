@@ -10,9 +10,9 @@
 #include <filesystem>
 #include <utility>
 
-#include "base/read_write.h"
 #include "base/reason.h"
 #include "link/transport/log.h"
+#include "server/daemon/checkpoints/note_file.h"
 #include "server/protocol/message.h"
 
 namespace longwire::daemon {
@@ -23,9 +23,7 @@ using transport::Log;
 using transport::LogLevel;
 
 constexpr const char* kTickets = "/.suspended";
-constexpr const char* kHalf = ".part";  // behind the name of a file that is not whole yet
 constexpr size_t kMaxName = 200;
-constexpr size_t kMaxTicket = 1 << 20;
 constexpr size_t kSuspendedLimit = 4096;  // as many as there can be sessions
 
 bool Fits(const transport::Token& token, const std::string& hash) {
@@ -43,15 +41,20 @@ bool IsFileName(const std::string& name) {
            one == '.' || one == '-' || one == '_';
   });
   return plain && !name.empty() && name.size() <= kMaxName && name[0] != '.' && name[0] != '-' &&
-         !name.ends_with(kHalf);
+         !name.ends_with(kHalfFile);
 }
 
 bool MayWaitFor(const Ticket& ticket, const transport::Attach& attach, const Peer& peer) {
-  if (attach.lane >= ticket.lanes.size() || peer.refused() || ticket.identity != peer.identity ||
-      ticket.tenant != peer.tenant->name()) {
+  return ShowsRight(ticket.lanes, ticket.identity, ticket.tenant, attach, peer);
+}
+
+bool ShowsRight(const std::vector<TicketLane>& lanes, const std::string& identity,
+                const std::string& tenant, const transport::Attach& attach, const Peer& peer) {
+  if (attach.lane >= lanes.size() || peer.refused() || identity != peer.identity ||
+      tenant != peer.tenant->name()) {
     return false;
   }
-  const TicketLane& lane = ticket.lanes[attach.lane];
+  const TicketLane& lane = lanes[attach.lane];
   return Fits(attach.token, lane.token) ||
          (lane.previous_good && Fits(attach.token, lane.previous_token));
 }
@@ -68,20 +71,15 @@ std::string Suspended::TicketPath(uint64_t session) const {
   return folder_ + kTickets + "/" + std::to_string(session);
 }
 
-bool Suspended::FolderToDisk(const std::string& folder) {
-  wire::Descriptor opened(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  return opened.valid() && fsync(opened.get()) == 0;
-}
-
 void Suspended::Load(const std::string& folder) {
   folder_ = folder;
   if (folder_.empty()) return;
   std::error_code error;
   for (const auto& one : std::filesystem::directory_iterator(folder_, error)) {
-    if (one.path().extension() == kHalf) unlink(one.path().c_str());
+    if (one.path().extension() == kHalfFile) unlink(one.path().c_str());
   }
   for (const auto& one : std::filesystem::directory_iterator(folder_ + kTickets, error)) {
-    if (one.path().extension() == kHalf) {
+    if (one.path().extension() == kHalfFile) {
       unlink(one.path().c_str());
     } else if (!ReadTicket(one.path())) {
       Log(LogLevel::kError, "no session can be restored by " + one.path().string() +
@@ -92,19 +90,9 @@ void Suspended::Load(const std::string& folder) {
 }
 
 bool Suspended::ReadTicket(const std::string& path) {
-  wire::Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  std::vector<std::byte> bytes(kMaxTicket);
-  ssize_t got = file.valid() ? read(file.get(), bytes.data(), bytes.size()) : -1;
+  std::vector<std::byte> bytes;
   Ticket ticket;
-  if (got < 0) return false;
-  bytes.resize(static_cast<size_t>(got));
-  // Behind it stands its digest.
-  Digest digest{};
-  if (bytes.size() < digest.size()) return false;
-  auto body = std::span(bytes).first(bytes.size() - digest.size());
-  std::ranges::copy(std::span(bytes).last(digest.size()),
-                    std::as_writable_bytes(std::span(digest)).begin());
-  if (DigestOf(body) != digest || message::Unpack(body, &ticket) != wire::WireResult::kOk ||
+  if (!ReadNoteFile(path, &bytes) || message::Unpack(bytes, &ticket) != wire::WireResult::kOk ||
       ticket.version != Ticket().version || ticket.numbers.empty() || !IsFileName(ticket.file) ||
       path != TicketPath(ticket.session())) {
     return false;
@@ -128,29 +116,19 @@ wire::Descriptor Suspended::Create(const std::string& name, std::string* sentenc
   *sentence = PathOf(name) + " is there already; choose another name";
   struct stat about {};
   if (lstat(PathOf(name).c_str(), &about) == 0) return file;
-  file = wire::Descriptor(open((PathOf(name) + kHalf).c_str(),
+  file = wire::Descriptor(open((PathOf(name) + kHalfFile).c_str(),
                                O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   *sentence = PathOf(name) + " cannot be made: " + base::Reason(errno);
   return file;
 }
 
-void Suspended::Discard(const std::string& name) { unlink((PathOf(name) + kHalf).c_str()); }
+void Suspended::Discard(const std::string& name) { unlink((PathOf(name) + kHalfFile).c_str()); }
 
 bool Suspended::WriteTicket(const Ticket& ticket) {
-  std::vector<std::byte> bytes = message::Pack(ticket);
-  const Digest digest = DigestOf(bytes);
-  const auto end = std::as_bytes(std::span(digest));
-  bytes.insert(bytes.end(), end.begin(), end.end());
-  const std::string path = TicketPath(ticket.session()), made = path + kHalf;
-  wire::Descriptor file(
-      open(made.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (file.valid() && base::WriteAll(file.get(), bytes) && fsync(file.get()) == 0 &&
-      rename(made.c_str(), path.c_str()) == 0 && FolderToDisk(folder_ + kTickets)) {
-    return true;
-  }
+  const std::string name = std::to_string(ticket.session());
+  if (WriteNoteFile(folder_ + kTickets, name, message::Pack(ticket))) return true;
   const int error = errno;
-  unlink(made.c_str());
-  unlink(path.c_str());
+  unlink(TicketPath(ticket.session()).c_str());
   errno = error;
   return false;
 }
@@ -163,7 +141,7 @@ bool Suspended::Add(const Ticket& ticket, std::string* sentence) {
     if (all_.size() >= kSuspendedLimit) return false;
   }
   // The name is given only if nothing has it: link refuses what rename would overwrite.
-  if (::link((path + kHalf).c_str(), path.c_str()) != 0 || !FolderToDisk(folder_)) {
+  if (::link((path + kHalfFile).c_str(), path.c_str()) != 0 || !FolderToDisk(folder_)) {
     *sentence = path + " cannot be made: " + base::Reason(errno);
     return false;
   }
@@ -238,8 +216,7 @@ bool Suspended::Remove(uint64_t session, std::string* sentence) {
     if (found == all_.end()) return true;
     file = found->second.ticket.file;
   }
-  if ((unlink(TicketPath(session).c_str()) != 0 && errno != ENOENT) ||
-      !FolderToDisk(folder_ + kTickets)) {
+  if (!RemoveNoteFile(folder_ + kTickets, std::to_string(session))) {
     *sentence = TicketPath(session) + " cannot be removed: " + base::Reason(errno);
     return false;
   }

@@ -91,7 +91,6 @@ class Suspended {
   std::string TicketPath(uint64_t session) const;
   bool ReadTicket(const std::string& path);
   bool WriteTicket(const Ticket& ticket);
-  bool FolderToDisk(const std::string& folder);
 
   std::string folder_;  // constant after Load
   base::Mutex mutex_{base::ranks::kSuspended};
@@ -102,6 +101,9 @@ class Suspended {
 bool IsFileName(const std::string& name);
 // Whether the attach shows the right to the suspended session.
 bool MayWaitFor(const Ticket& ticket, const transport::Attach& attach, const Peer& peer);
+// Whether it shows the right to a session with these lanes.
+bool ShowsRight(const std::vector<TicketLane>& lanes, const std::string& identity,
+                const std::string& tenant, const transport::Attach& attach, const Peer& peer);
 // How long its client still waits.
 std::chrono::milliseconds RestOf(const Ticket& ticket, std::chrono::milliseconds grace);
 

@@ -24,6 +24,10 @@ constexpr milliseconds kStillQuiet{100};
 // From the end of its sockets to that of a process.
 constexpr milliseconds kLastMoment{1'000};
 
+// Until a worker that was let go answers, or one that has its notice has ended.
+constexpr milliseconds kSettlePatience{20'000};
+constexpr milliseconds kSettleLook{20};
+
 }  // namespace
 
 bool MakePair(int type, Pair* pair) {
@@ -58,6 +62,19 @@ std::string BoundToItsPlace(const ClientDescription& client, const config::Confi
     return "rules of the configuration are about it, which its new worker would not have";
   }
   return "";
+}
+
+bool OldWorker::GoesOn(const std::shared_ptr<ServerSession>& session) {
+  const auto deadline = Clock::now() + kSettlePatience;
+  while (Clock::now() < deadline) {
+    if (session->WorkerEnds(kSettleLook)) return false;
+    OldWorker worker(session);
+    Pair stream;
+    std::string sentence;
+    if (!MakePair(SOCK_STREAM, &stream)) continue;
+    if (worker.Ask(std::move(stream.theirs), &sentence) || worker.answered()) return true;
+  }
+  return !session->WorkerEnds(milliseconds(0));
 }
 
 OldWorker::~OldWorker() {

@@ -1,7 +1,5 @@
 // What becomes of sessions that are suspended, but for their suspending and restoring: their
 // clients wait, they are ended, and the next daemon finds them.
-#include <sys/socket.h>
-
 #include <algorithm>
 
 #include "link/transport/codes.h"
@@ -19,30 +17,12 @@ using std::chrono::milliseconds;
 using transport::Log;
 using transport::LogLevel;
 
-constexpr milliseconds kSettlePatience{20'000};
-constexpr milliseconds kSettleLook{20};
-
 std::string TextOf(const TokenHash& hash) { return {hash.begin(), hash.end()}; }
 
 TokenHash HashOf(const std::string& text) {
   TokenHash hash{};
   if (text.size() == hash.size()) std::ranges::copy(text, hash.begin());
   return hash;
-}
-
-// Whether the worker runs the session: it was let go, or begun, before its daemon was killed. One
-// that has its notice is about to end.
-bool GoesOn(const std::shared_ptr<ServerSession>& session) {
-  const auto deadline = Clock::now() + kSettlePatience;
-  while (Clock::now() < deadline) {
-    if (session->WorkerEnds(kSettleLook)) return false;
-    OldWorker worker(session);
-    Pair stream;
-    std::string sentence;
-    if (!MakePair(SOCK_STREAM, &stream)) continue;
-    if (worker.Ask(std::move(stream.theirs), &sentence) || worker.answered()) return true;
-  }
-  return !session->WorkerEnds(milliseconds(0));
 }
 
 }  // namespace
@@ -113,6 +93,17 @@ void SessionTable::PutAway(ServerSession& session, const std::string& why) {
   Abandon(session.id());
 }
 
+bool SessionTable::TakeOut(const std::shared_ptr<ServerSession>& session, const std::string& why) {
+  {
+    base::MutexLock lock(mutex_);
+    if (!session->Retire()) return false;
+    sessions_.erase(session->id());
+    for (uint64_t number : session->formerly) moved_.erase(number);
+  }
+  PutAway(*session, why);
+  return true;
+}
+
 void SessionTable::SettleTicket(const std::shared_ptr<ServerSession>& session) {
   auto ticket = suspended_.Find(session->id());
   for (uint64_t number : session->formerly) {
@@ -120,7 +111,7 @@ void SessionTable::SettleTicket(const std::shared_ptr<ServerSession>& session) {
   }
   if (!ticket) return;
   std::string sentence;
-  if (GoesOn(session)) {
+  if (OldWorker::GoesOn(session)) {
     if (suspended_.Remove(ticket->session(), &sentence)) {
       return Log(LogLevel::kWarning, session->subject(),
                  "goes on in its worker: the daemon before this one ended while it was suspended "
@@ -130,13 +121,7 @@ void SessionTable::SettleTicket(const std::shared_ptr<ServerSession>& session) {
     // What the worker has done since then nobody has seen.
     Log(LogLevel::kError, session->subject(), sentence);
   }
-  {
-    base::MutexLock lock(mutex_);
-    if (!session->Retire()) return;
-    sessions_.erase(session->id());
-    for (uint64_t number : session->formerly) moved_.erase(number);
-  }
-  PutAway(*session, "suspended into " + ticket->file);
+  if (!TakeOut(session, "suspended into " + ticket->file)) return;
   Log(LogLevel::kInfo, session->subject(), "is suspended in " + ticket->file);
 }
 

@@ -95,6 +95,7 @@ Lane::TakenOver Lane::TakeOver(uint32_t epoch, const transport::Attach& attach, 
                     transport::AgreedPacking(attach.packing, compression));
   wanted_packing_ = attach.packing;
   understands_terms_ = attach.understands_terms != 0;
+  link_follows_ = attach.understands_terms >= transport::kUnderstandsMoves;
   attaching_ = true;
   note_.first_attach = first;
   note_.epoch = epoch;
@@ -245,6 +246,11 @@ void Lane::GoOn(std::shared_ptr<LaneNotes> notes, uint32_t index) {
 Clock::time_point Lane::detached_since() {
   base::MutexLock lock(mutex_);
   return relayed_ ? detached_since_ : Clock::time_point::max();
+}
+
+bool Lane::link_follows() {
+  base::MutexLock lock(mutex_);
+  return link_follows_;
 }
 
 uint32_t Lane::epoch() {

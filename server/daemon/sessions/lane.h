@@ -83,6 +83,8 @@ class Lane {
 
   // When the last connection ended; time_point::max() while one is attached.
   Clock::time_point detached_since();
+  // Whether its link, as it connected last, goes where the session moves.
+  bool link_follows();
   uint32_t epoch();
   int up_descriptor() const { return up_->descriptor(); }
   int down_descriptor() const { return down_->descriptor(); }
@@ -121,6 +123,7 @@ class Lane {
   // From the Attach of the connection.
   uint32_t wanted_packing_ LONGWIRE_GUARDED_BY(mutex_) = 0;
   bool understands_terms_ LONGWIRE_GUARDED_BY(mutex_) = false;
+  bool link_follows_ LONGWIRE_GUARDED_BY(mutex_) = false;
   struct NewTerms {
     std::chrono::milliseconds resume_grace;
     bool compression;

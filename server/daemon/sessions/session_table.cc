@@ -10,6 +10,7 @@
 #include "base/reason.h"
 #include "link/transport/codes.h"
 #include "link/transport/log.h"
+#include "server/daemon/moving/arrival.h"
 #include "server/daemon/pool/requirements.h"
 #include "server/daemon/sessions/terms.h"
 #include "server/daemon/sessions/warden_check.h"
@@ -118,6 +119,13 @@ SessionTable::~SessionTable() {
   launch_policy_->Stop();
   Leave();
   if (reaper_.joinable()) reaper_.join();
+  if (settler_.joinable()) settler_.join();
+  std::map<std::string, std::shared_ptr<Arrival>> arrivals;
+  {
+    base::MutexLock lock(mutex_);
+    arrivals.swap(arrivals_);
+  }
+  arrivals.clear();
   usage_->Stop();
   statistics_.Stop();
   warden_.reset();
@@ -140,6 +148,7 @@ bool SessionTable::Start(std::string* sentence) {
   if (stats) NoteDevices(*stats);
   ApplyTenants(*live_.Get(), *scheduling_, awake_cores_, *warden_, lendable());
   reaper_ = std::thread([this] { ReapLoop(); });
+  settler_ = std::thread([this] { SettleLoop(); });
   return true;
 }
 

@@ -15,9 +15,11 @@
 #include "base/lock_ranks.h"
 #include "base/mutex.h"
 #include "server/admission/entrance.h"
+#include "link/transport/tls_files.h"
 #include "server/config/live_config.h"
 #include "server/daemon/checkpoints/own_suspensions.h"
 #include "server/daemon/checkpoints/suspended.h"
+#include "server/daemon/moving/move_notes.h"
 #include "server/daemon/policies/policies.h"
 #include "server/daemon/policies/takers.h"
 #include "server/daemon/sessions/farewells.h"
@@ -50,6 +52,12 @@ struct PlacedSession {
   uint64_t bytes = 0;            // promised on each
   bool alone = false;            // nobody else gets these devices
   std::vector<uint64_t> tried;   // sessions of this table that were made for it
+};
+
+// Another server, to which a session moves.
+struct ServerPlace {
+  std::string server;             // HOST:PORT
+  std::optional<int32_t> device;  // none: one that the placement there chooses
 };
 
 // Bytes that are kept for the session on each device; of what a pool has placed, what it placed.
@@ -88,6 +96,22 @@ class SessionTable {
   // Moves the device's sessions to others, those that can; what became of each, for people. Once
   // it is cordoned.
   std::vector<std::string> MoveAwayFrom(int32_t device);
+  // Moves a session to another server (moving/hand_over.cc). False with a sentence, and it goes on
+  // here, unless that says otherwise.
+  bool HandOver(uint64_t id, const ServerPlace& to, std::string* sentence);
+  // All sessions; what became of each, for people. False if one of them is still here.
+  bool HandOverAll(const std::string& server, std::vector<std::string>* sentences);
+  // What this server shows to others; empty without TLS. Set it before the first HandOver.
+  using Material = std::function<transport::TlsMaterial()>;
+  void set_material(Material material) { material_ = std::move(material); }
+  // A session that another server hands over to this one (moving/arrival.h).
+  class Arrival;
+  // What becomes of one that is prepared. False with a sentence: there is no such move (any more).
+  enum class ArrivalEnd { kBegin, kDiscard, kForget };
+  bool EndArrival(const std::string& move, ArrivalEnd end, uint64_t* session,
+                  std::string* sentence);
+  // Where the session has gone that the attach has a right to, if it is not here.
+  std::optional<GoneSession> GoneTo(const transport::Attach& attach, const Peer& peer);
   // Suspends a session into a file of this name (session_suspend.cc). False with a sentence, and
   // it goes on.
   // `limit`: of the file, in bytes.
@@ -194,6 +218,7 @@ class SessionTable {
   class Suspender;
   class Restorer;
   class Successor;
+  class Giver;
   // Bytes of device memory.
   uint64_t LeasedBy(uint64_t session);
   // The session with this number, which nobody else moves now; nullptr with a sentence.
@@ -206,6 +231,20 @@ class SessionTable {
   void PutAway(ServerSession& session, const std::string& why);
   // Ends suspended sessions whose time is over. False if there are none any more.
   bool EndLateSuspended();
+  // Of a session that was taken over: it has not gone if its worker goes on; else it has.
+  void SettleGone(const std::shared_ptr<ServerSession>& session);
+  // It has no place here any more, and its worker ends. False if it has ended.
+  bool TakeOut(const std::shared_ptr<ServerSession>& session, const std::string& why);
+  // It went to another server and is nowhere now.
+  void LoseGone(const GoneSession& gone, const std::string& why);
+  void Park(const std::string& move, std::shared_ptr<Arrival> arrival);
+  // Asks other servers what has become of the sessions that have gone there, until it is known; and
+  // forgets what nobody needs to know any more (moving/settling.cc).
+  void SettleLoop();
+  void Unsettled();
+  bool SettleAll();
+  void Settle(const GoneSession& gone);
+  bool EndLateArrivals();
   // Of a session that was taken over: its ticket is void if its worker goes on; else it is
   // suspended.
   void SettleTicket(const std::shared_ptr<ServerSession>& session);
@@ -271,6 +310,8 @@ class SessionTable {
   admission::Entrance entrance_;
   Suspended suspended_;
   OwnSuspensions own_suspensions_;
+  MoveNotes move_notes_;
+  Material material_;
 
   base::Mutex mutex_{base::ranks::kSessionTable};
   base::CondVar changed_;
@@ -284,6 +325,11 @@ class SessionTable {
   bool detached_ LONGWIRE_GUARDED_BY(mutex_) = true;                // or has a time limit
   std::map<std::string, size_t> held_ LONGWIRE_GUARDED_BY(mutex_);  // by tenant's name
   std::thread reaper_;
+  base::CondVar unsettled_changed_;
+  bool unsettled_ LONGWIRE_GUARDED_BY(mutex_) = true;
+  // That are prepared, by their moves.
+  std::map<std::string, std::shared_ptr<Arrival>> arrivals_ LONGWIRE_GUARDED_BY(mutex_);
+  std::thread settler_;
 };
 
 }  // namespace longwire::daemon

@@ -77,6 +77,7 @@ void SessionTable::TakeOverWithdrawn() {
 void SessionTable::TakeOver() {
   TakeOverWithdrawn();
   suspended_.Load(config::CheckpointFolder(*live_.Get()));
+  move_notes_.Load(MoveNotesFolder(live_.Get()->warden()));
   size_t taken = 0;
   uint64_t last = 0;
   while (auto one = warden_->Take(last)) {
@@ -88,6 +89,7 @@ void SessionTable::TakeOver() {
     if (TakeOver(std::move(*one))) {
       ++taken;
       if (auto session = Find(last)) SettleTicket(session);
+      if (auto session = Find(last)) SettleGone(session);
       continue;
     }
     Log(LogLevel::kWarning, last, "ends: it cannot be taken over from the daemon before this one");
@@ -111,6 +113,7 @@ void SessionTable::TakeEnd(const TakenSession& taken) {
     return Log(LogLevel::kInfo, {.session = worker.session, .tenant = record.tenant},
                "is suspended in " + ticket->file);
   }
+  if (move_notes_.Find(worker.session)) return;
   Log(LogLevel::kWarning, {.session = worker.session, .tenant = record.tenant},
       "ended while there was no longwired: " + worker.sentence);
   UsageRecord usage = RecordOfLost(worker.session, record);
@@ -204,6 +207,7 @@ void SessionTable::Close() {
     ending_ = true;
   }
   changed_.NotifyAll();
+  unsettled_changed_.NotifyAll();
   if (!left()) EndAll({static_cast<uint32_t>(transport::kLaunchFailed), "the server shuts down"});
 }
 
@@ -214,6 +218,7 @@ void SessionTable::Leave() {
     left_.store(true);
   }
   changed_.NotifyAll();
+  unsettled_changed_.NotifyAll();
   for (const auto& session : List()) session->Leave();
 }
 

@@ -1,0 +1,39 @@
+#include "link/whereabouts.h"
+
+#include <utility>
+
+namespace longwire::link {
+
+void Whereabouts::Begin(uint64_t session, const ServerChannel& server) {
+  base::MutexLock lock(mutex_);
+  place_ = {session, server.server, 0};
+  server_ = server;
+  server_.channel = nullptr;
+}
+
+Whereabouts::Place Whereabouts::Get() {
+  base::MutexLock lock(mutex_);
+  return place_;
+}
+
+bool Whereabouts::Move(uint32_t moves, const transport::Moved& moved, std::string* sentence) {
+  auto server = servers_.To(moved.server, sentence);
+  if (!server) return false;
+  base::MutexLock lock(mutex_);
+  if (place_.moves != moves) return true;  // another lane has heard it, or more
+  place_ = {moved.session, server->server, moves + 1};
+  server_ = *std::move(server);
+  server_.channel = nullptr;
+  return true;
+}
+
+ServerChannel Whereabouts::Connect() {
+  ServerChannel like;
+  {
+    base::MutexLock lock(mutex_);
+    like = server_;
+  }
+  return servers_.Beside(like);
+}
+
+}  // namespace longwire::link

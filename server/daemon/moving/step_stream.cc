@@ -1,0 +1,131 @@
+#include "server/daemon/moving/step_stream.h"
+
+#include <cerrno>
+
+#include "base/reason.h"
+#include "base/start_thread.h"
+
+namespace longwire::daemon {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+using transport::MessageStream;
+
+// Of messages that wait to be received: what is behind them waits at the sender.
+constexpr size_t kMostReceived = 4;
+constexpr milliseconds kStreamLook{1'000};
+constexpr const char* kStreamBroken = "the connection between the servers broke";
+
+}  // namespace
+
+StepStream::StepStream(std::shared_ptr<MessageStream> stream) : stream_(std::move(stream)) {
+  if (base::StartThread(&thread_, [this] { Serve(); })) return;
+  base::MutexLock lock(mutex_);
+  broken_ = true;
+}
+
+StepStream::~StepStream() {
+  Stop();
+  if (!ended_) stream_->End(true);
+}
+
+void StepStream::Stop() {
+  {
+    base::MutexLock lock(mutex_);
+    stops_ = true;
+  }
+  stream_->Wake();
+  if (thread_.joinable()) thread_.join();
+}
+
+std::string StepStream::End() {
+  Stop();
+  ended_ = true;
+  return stream_->End(false);
+}
+
+void StepStream::Serve() {
+  bool reads = false;
+  std::shared_ptr<std::string> writes;
+  while (Begin(&reads, &writes)) {
+    if (reads) stream_->StartRead();
+    if (writes != nullptr) {
+      stream_->StartWrite({}, std::as_bytes(std::span(*writes)), writes);
+      writes = nullptr;
+    }
+    Happened(stream_->Wait(Clock::now() + kStreamLook));
+  }
+}
+
+// What is to be begun now. False at the end.
+bool StepStream::Begin(bool* reads, std::shared_ptr<std::string>* writes) {
+  base::MutexLock lock(mutex_);
+  if (stops_ || broken_) return false;
+  *reads = !reading_ && received_.size() < kMostReceived;
+  reading_ = reading_ || *reads;
+  if (sends_ != nullptr && !writing_) {
+    *writes = sends_;
+    writing_ = true;
+  }
+  return true;
+}
+
+void StepStream::Happened(MessageStream::Event event) {
+  base::MutexLock lock(mutex_);
+  if (event == MessageStream::Event::kRead) {
+    std::string& text = received_.emplace_back();
+    for (std::span<const std::byte> part : stream_->received().body) {
+      text.append(reinterpret_cast<const char*>(part.data()), part.size());
+    }
+    reading_ = false;
+  } else if (event == MessageStream::Event::kWritten) {
+    sends_ = nullptr;
+    writing_ = false;
+  } else if (event == MessageStream::Event::kBroken) {
+    broken_ = true;
+  }
+  changed_.NotifyAll();
+}
+
+bool StepStream::Send(const google::protobuf::MessageLite& message, milliseconds patience,
+                      std::string* sentence) {
+  const auto deadline = Clock::now() + patience;
+  auto text = std::make_shared<std::string>(message.SerializeAsString());
+  base::MutexLock lock(mutex_);
+  sends_ = std::move(text);
+  lock.Unlock();
+  stream_->Wake();
+  lock.Lock();
+  while (!broken_ && sends_ != nullptr && changed_.WaitUntil(lock, deadline)) {
+  }
+  if (!broken_ && sends_ == nullptr) return true;
+  *sentence = broken_ ? kStreamBroken : "the other server does not take in time what it is sent";
+  broken_ = true;  // half of something would be no message
+  return false;
+}
+
+bool StepStream::Receive(google::protobuf::MessageLite* message, milliseconds patience,
+                         std::string* sentence) {
+  const auto deadline = Clock::now() + patience;
+  base::MutexLock lock(mutex_);
+  while (!broken_ && received_.empty() && changed_.WaitUntil(lock, deadline)) {
+  }
+  if (received_.empty()) {
+    *sentence = broken_ ? kStreamBroken : "the other server does not answer in time";
+    return false;
+  }
+  const std::string text = std::move(received_.front());
+  received_.pop_front();
+  lock.Unlock();
+  stream_->Wake();  // there is room for the next
+  *sentence = "what the other server says cannot be read";
+  return message->ParseFromString(text);
+}
+
+bool StepStream::HasReceived() {
+  base::MutexLock lock(mutex_);
+  return broken_ || !received_.empty();
+}
+
+}  // namespace longwire::daemon

@@ -1,0 +1,274 @@
+"""Sessions that move from one server to another while their programs run: each computes everything
+a second time on the host and counts its kernels on the device. --long: a daemon is killed at every
+step of a move."""
+import json
+import os
+import random
+import socket
+import sys
+import threading
+import time
+import unittest
+
+import server
+from two_servers import HERE, THERE, Step, TwoServers
+
+LONG = "--long" in sys.argv
+SEED = int(os.environ.get("LONGWIRE_SEED", "0")) or random.randrange(1 << 30)
+TAKES = {"moves_from": ["any"], "resume_grace": "20s"}
+SOON = {**TAKES, "resume_grace": "8s"}  # what is prepared there is thrown away after that
+# Where a daemon is killed every day; in the long run everywhere.
+KILLED_HERE = HERE if LONG else ("noted", "ended")
+KILLED_THERE = THERE if LONG else ("there-prepared", "there-noted")
+
+
+class MovingHostsTest(TwoServers):
+    def setUp(self):
+        self.random = random.Random(SEED)
+        print(f"LONGWIRE_SEED={SEED}", file=sys.stderr)
+
+    def serve(self, here=TAKES, there=TAKES, **options):
+        self.both = [self.enterContext(server.Server(config=json.dumps(config), **options))
+                     for config in (here, there)]
+        return self.both
+
+    def test_there_and_back_at_random_moments(self):
+        here, there = self.serve()
+        program = self.start(here)
+        for _ in range(20 if LONG else 4):
+            time.sleep(self.random.random() * 0.5)
+            session = self.session(here)
+            moved = self.migrate(here, session["id"], there.address)
+            self.assertEqual(0, moved.code, (moved, self.logs()))
+            self.assertIn(f"has moved to server {there.address}", moved.out)
+            now = self.session(there)
+            self.assertIn(f"is session {now['id']} there", moved.out)
+            self.assertEqual([], here.status()["sessions"])
+            self.assertFalse(server.is_alive(session["worker_pid"]))
+            self.assertEqual((session["program"], session["client_pid"]),
+                             (now["program"], now["client_pid"]))
+            here, there = there, here
+        time.sleep(0.3)
+        self.expect_right(program)
+        self.expect_empty()
+        # Each server has a line for each session that was there, and a record of its use.
+        for one in self.both:
+            self.assertIn("has moved to server", one.log.read_text())
+            self.assertIn("has come from another server", one.log.read_text())
+            reasons = [line for line in one.cli("usage", "--json").out.splitlines()]
+            self.assertIn("moved to server", "\n".join(reasons))
+
+    def test_a_device_there_and_a_second_move(self):
+        """To a device of the other server; and by the device's number within it, where the client
+        knows the session by its number there."""
+        here, there = self.serve(software_devices=2)
+        program = self.start(here)
+        moved = self.migrate(here, self.session(here)["id"], f"{there.address}/1")
+        self.assertEqual(0, moved.code, (moved, self.logs()))
+        self.assertEqual(1, self.session(there)["seats"][0].get("device", 0))
+        self.expect_steps(program, there)
+        self.assertEqual(0, self.migrate(there, self.session(there)["id"], 0).code, self.logs())
+        self.expect_steps(program, there)
+        moved = self.migrate(there, self.session(there)["id"], here.address)
+        self.assertEqual(0, moved.code, (moved, self.logs()))
+        time.sleep(0.3)
+        self.expect_right(program)
+        self.expect_empty()
+
+    def test_what_cannot_move_goes_on(self):
+        here, there = self.serve(there={"resume_grace": "20s"})
+        program = self.start(here)
+        session = self.session(here)
+        with socket.socket() as silent:
+            silent.bind(("127.0.0.1", 0))
+            silent.listen()
+            deaf = f"127.0.0.1:{silent.getsockname()[1]}"
+            for place, reason in ((there.address, "takes no sessions from '127.0.0.1'; its "
+                                   "administrator can add that name to moves_from"),
+                                  (f"127.0.0.1:{server.free_port()}", "there is no connection to"),
+                                  (deaf, "there is no connection to")):
+                began = time.monotonic()
+                refused = self.migrate(here, session["id"], place)
+                self.assertEqual(1, refused.code, refused)
+                self.assertIn(reason, refused.err)
+                self.assertLess(time.monotonic() - began, 20)
+        for place in ("gpu2:99999", "gpu2/x", "-3"):
+            self.assertEqual(2, self.migrate(here, session["id"], place).code, place)
+        self.assertIn("there is no session 5", self.migrate(here, 5, there.address).err)
+        self.assertEqual(session["worker_pid"], self.session(here)["worker_pid"])
+        there.config_file.write_text(json.dumps({**TAKES, "tenants": [
+            {"name": "others", "identities": ["alice"]}]}))
+        self.assertEqual(0, there.cli("admin", "reload").code)
+        refused = self.migrate(here, session["id"], there.address)
+        self.assertIn("does not know the identity 'loopback'", refused.err)
+        there.config_file.write_text(json.dumps({**TAKES, "tenants": [
+            {"name": "others", "identities": ["loopback"]}]}))
+        self.assertEqual(0, there.cli("admin", "reload").code)
+        refused = self.migrate(here, session["id"], there.address)
+        self.assertIn("belongs to the tenant 'others' here, and to 'default' there", refused.err)
+        there.config_file.write_text(json.dumps({**TAKES, "max_sessions": 1}))
+        self.assertEqual(0, there.cli("admin", "reload").code)
+        self.assertIn("device 7", self.migrate(here, session["id"], f"{there.address}/7").err)
+        other = self.start(there)
+        refused = self.migrate(here, session["id"], there.address)
+        self.assertIn("as many as its max_sessions allows", refused.err)
+        self.assertEqual(session["worker_pid"], self.session(here)["worker_pid"])
+        self.expect_steps(program, here)
+        self.expect_right(other)
+        self.expect_right(program)
+        self.expect_empty()
+        self.assertEqual([], self.notes())
+
+    def test_a_local_program_is_refused(self):
+        here, there = self.serve()
+        program = self.start(here, server=f"unix:{here.door}")
+        refused = self.migrate(here, self.session(here)["id"], there.address)
+        self.assertEqual(1, refused.code)
+        self.assertIn("uses the worker's rings itself", refused.err)
+        self.expect_right(program)
+
+    def test_another_kind_of_device_is_refused(self):
+        """By what the new worker finds, and the program goes on in the old one."""
+        here = self.enterContext(server.Server(config=json.dumps(TAKES)))
+        there = self.enterContext(server.Server(config=json.dumps(TAKES),
+                                                software_memory=1 << 30))
+        self.both = [here, there]
+        program = self.start(here)
+        session = self.session(here)
+        refused = self.migrate(here, session["id"], there.address)
+        self.assertEqual(1, refused.code)
+        self.assertIn("it has another amount of memory", refused.err)
+        self.assertEqual(session["worker_pid"], self.session(here)["worker_pid"])
+        self.expect_right(program)
+        self.expect_empty()
+
+    def test_a_server_with_ten_sessions_is_drained(self):
+        here, there = self.serve()
+        programs = [self.start(here) for _ in range(10)]
+        local = self.start(here, server=f"unix:{here.door}")
+        drained = here.cli("admin", "drain", "--to", there.address, timeout=180)
+        self.assertEqual(1, drained.code, (drained, self.logs()))  # one is still here
+        said = drained.out + drained.err
+        self.assertEqual(10, said.count("has moved to server"), said)
+        self.assertIn("uses the worker's rings itself", said)
+        self.assertEqual((1, 10), (len(here.status()["sessions"]), len(there.status()["sessions"])))
+        self.expect_right(local)
+        drained = here.cli("admin", "drain", "--to", there.address)
+        self.assertEqual(0, drained.code, drained)
+        server.wait_for(here.is_unused, 10, "the memory of all workers")
+        refused = here.run("allocate.static")
+        self.assertIn("lets it run empty", refused.err)
+        for program in programs:
+            self.expect_right(program)
+        self.expect_empty()
+
+    def settle(self, move, program, step):
+        """A daemon was killed at this step. Returns the program's exit code: its session is at one
+        server, or has ended with an error that says why."""
+        move.communicate(timeout=90)
+        server.wait_for(lambda: program.poll() is not None or
+                        sum(len(one.status()["sessions"]) for one in self.both) == 1,
+                        40, f"one owner after {step}: {self.logs()}")
+        if program.poll() is None:
+            self.expect_steps(program, self.owner())
+        out, err = program.communicate(timeout=90)
+        if program.returncode == 3:
+            self.assertRegex(out + err, "ERROR|moved|another server|lost", (step, self.logs()))
+        else:
+            self.assertEqual(0, program.returncode, (step, out, err, self.logs()))
+            self.assertIn("PASS counted_training", out)
+        self.expect_empty(30)
+        return program.returncode
+
+    def kill_at(self, step, victim):
+        here, there = self.both
+        program = self.start(here)
+        with Step(victim, step) as stop:
+            move = self.begin(here, self.session(here)["id"], there.address)
+            self.assertTrue(stop.reached(move), (step, move.poll(), self.logs()))
+            self.restart(victim, stop)
+        code = self.settle(move, program, step)
+        print(f"{step}: the program ended with {code}", file=sys.stderr)
+        return code
+
+    def test_the_daemon_that_has_the_session_is_killed(self):
+        """Nothing is lost: it has the session, or tells the other one to begin once it is back."""
+        self.serve(there=SOON)
+        for step in KILLED_HERE:
+            with self.subTest(step):
+                self.assertEqual(0, self.kill_at(step, self.both[0]))
+
+    def test_the_daemon_that_gets_the_session_is_killed(self):
+        """Lost is a session that has gone from here and not begun there."""
+        self.serve(there=SOON)
+        for step in KILLED_THERE:
+            with self.subTest(step):
+                self.assertEqual(3 if step == "there-noted" else 0,
+                                 self.kill_at(step, self.both[1]))
+
+    def test_a_session_that_is_lost_ends_with_the_reason(self):
+        """It had gone from here, and the other daemon ended before it began there."""
+        here, there = self.serve(there=SOON)
+        program = self.start(here)
+        with Step(here, "ended") as stop:
+            move = self.begin(here, self.session(here)["id"], there.address)
+            self.assertTrue(stop.reached(move), self.logs())
+            self.restart(there)
+        out, err = move.communicate(timeout=60)
+        self.assertEqual(1, move.returncode, out)
+        out, err = program.communicate(timeout=60)
+        self.assertEqual(3, program.returncode, (out, err))
+        self.assertIn("it was lost on its way to another server", err)
+        self.expect_empty()
+        self.assertEqual([], self.notes())
+
+    def test_both_daemons_are_killed_once_it_has_begun(self):
+        here, there = self.serve(there=SOON)
+        program = self.start(here)
+        with Step(here, "begun") as stop:
+            move = self.begin(here, self.session(here)["id"], there.address)
+            self.assertTrue(stop.reached(move), self.logs())
+            self.restart(here, stop)
+            self.restart(there)
+        self.assertEqual(0, self.settle(move, program, "begun"))
+
+    def test_silence_is_no_permission(self):
+        """A session that had gone begins there only if the server that had it says so: nobody else
+        can, and what nobody says is thrown away."""
+        here, there = self.serve(there={**TAKES, "resume_grace": "5s"})
+        program = self.start(here)
+        with Step(here, "prepared") as stop:
+            move = self.begin(here, self.session(here)["id"], there.address)
+            self.assertTrue(stop.reached(move), self.logs())
+            self.kill(here, stop)
+        server.wait_for(there.is_unused, 20, f"the end of what was prepared {self.logs()}")
+        here.start_daemon()
+        move.communicate(timeout=60)
+        self.expect_steps(program, here)
+        self.expect_right(program)
+        self.expect_empty()
+
+    def test_others_are_answered_meanwhile(self):
+        here, there = self.serve()
+        program = self.start(here)
+        with Step(here, "held") as stop:
+            move = self.begin(here, self.session(here)["id"], there.address)
+            self.assertTrue(stop.reached(move), self.logs())
+            self.assertIn(f"stands still while it moves to server {there.address}",
+                          here.cli("status").out)
+            self.assertEqual(0, here.run("allocate.static").code)
+            refused = self.migrate(here, self.session(here)["id"], there.address)
+            self.assertIn("is moving already", refused.err)
+            killed = threading.Thread(target=time.sleep, args=(3,))
+            killed.start()
+            killed.join()  # its client waits beyond the moment of an answer
+        out, err = move.communicate(timeout=60)
+        self.assertEqual(0, move.returncode, (out, err, self.logs()))
+        self.expect_steps(program, there)
+        self.expect_right(program)
+
+
+if __name__ == "__main__":
+    if LONG:
+        sys.argv.remove("--long")
+    unittest.main()
