@@ -126,10 +126,9 @@ std::unique_ptr<transport::ClientStream> Lane::StartStream(uint32_t epoch) {
       server_.channel, kAttachPatience, number_ == 0 ? transport::kExecute : transport::kTransfer);
   if (stream == nullptr) return nullptr;
   const uint64_t position = abandons_ ? transport::kAbandoned : relay_->received();
-  std::string body = transport::EncodeAttach({right_.session, right_.token, position,
-                                              relay_->consumed(), relay_->kept_bytes(),
-                                              relay_->room_bytes(), number_, server_.packing,
-                                              transport::kUnderstandsMoves});
+  std::string body = transport::EncodeAttach(
+      {right_.session, right_.token, position, relay_->consumed(), relay_->kept_bytes(),
+       relay_->room_bytes(), number_, server_.packing, transport::kUnderstandsMoves});
   transport::FrameHeader header = {relay_->sent(), relay_->received(), epoch,
                                    transport::kFrameAttach};
   stream->StartWrite(header, BytesOf(body), nullptr);
@@ -190,8 +189,7 @@ void Lane::TakeMoved(std::span<const std::byte> body) {
   transport::Moved moved;
   suspended_ = false;
   std::string sentence = "what the server said cannot be read";
-  if (whereabouts_ != nullptr &&
-      transport::DecodeMoved(body, &moved) == wire::WireResult::kOk &&
+  if (whereabouts_ != nullptr && transport::DecodeMoved(body, &moved) == wire::WireResult::kOk &&
       whereabouts_->Move(moves_, moved, &sentence)) {
     return;
   }

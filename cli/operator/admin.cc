@@ -129,8 +129,10 @@ void SetPlace(const std::string& place, transport::MigrateRequest* request) {
     if (!device) problem = "behind the slash stands the number of a device there";
   }
   if (!address || !problem.empty()) {
-    RefuseValue("PLACE expects the number of a device, or another server as HOST[:PORT] or "
-                "HOST[:PORT]/DEVICE, found '" + place + "': " + problem);
+    RefuseValue(
+        "PLACE expects the number of a device, or another server as HOST[:PORT] or "
+        "HOST[:PORT]/DEVICE, found '" +
+        place + "': " + problem);
   }
   request->set_to(address->Text());
   if (device) request->set_device_there(static_cast<int32_t>(*device));

@@ -14,9 +14,9 @@ constexpr std::chrono::seconds kPatience = daemon::kControlPatience;
 constexpr std::chrono::hours kCarryPatience{2};
 
 std::chrono::seconds PatienceFor(const transport::AdminRequest& request) {
-  const bool carries = request.has_migrate() || request.has_checkpoint() || request.has_restore() ||
-                       (request.has_drain() &&
-                        (request.drain().has_device() || !request.drain().to().empty()));
+  const bool carries =
+      request.has_migrate() || request.has_checkpoint() || request.has_restore() ||
+      (request.has_drain() && (request.drain().has_device() || !request.drain().to().empty()));
   return carries ? kCarryPatience : kPatience;
 }
 

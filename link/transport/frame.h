@@ -47,12 +47,12 @@ using Token = std::array<std::byte, kTokenBytes>;
 struct Attach {
   uint64_t session = 0;
   Token token{};
-  uint64_t resume_position = 0;    // how much of the down log the client has received
-  uint64_t consumed = 0;           // and how much of that it has consumed
-  uint64_t kept_bytes = 0;         // how much of the up log the client can keep
-  uint64_t room_bytes = 0;         // how much of the down log the client can take
-  uint32_t lane = 0;               // of the session; 0: its own logs
-  uint32_t packing = 0;            // PackingFlags that the client can take and wants
+  uint64_t resume_position = 0;  // how much of the down log the client has received
+  uint64_t consumed = 0;         // and how much of that it has consumed
+  uint64_t kept_bytes = 0;       // how much of the up log the client can keep
+  uint64_t room_bytes = 0;       // how much of the down log the client can take
+  uint32_t lane = 0;             // of the session; 0: its own logs
+  uint32_t packing = 0;          // PackingFlags that the client can take and wants
   // 1: kFrameTerms may be sent; kUnderstandsMoves: kFrameMoved, too. Older clients have no such
   // field.
   uint32_t understands_terms = 0;

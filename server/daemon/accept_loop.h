@@ -32,7 +32,7 @@ using Service = transport::Transport::WithAsyncMethod_Open<
     transport::Transport::WithAsyncMethod_Inspect<transport::Transport::WithAsyncMethod_Admin<
         transport::Transport::WithAsyncMethod_Suspend<transport::Transport::WithRawMethod_Execute<
             transport::Transport::WithRawMethod_Transfer<
-            transport::Transport::WithRawMethod_HandOver<transport::Transport::Service>>>>>>>;
+                transport::Transport::WithRawMethod_HandOver<transport::Transport::Service>>>>>>>;
 
 class AcceptLoop {
  public:

@@ -121,10 +121,11 @@ std::shared_ptr<ServerSession> FindToAttach(SessionTable& table, const transport
     *held = session != nullptr && session->held();
     const bool ends = attach.resume_position == transport::kAbandoned;
     if (*held && !session->MayAttach(attach.lane, attach.token, peer)) return session;
+    const auto gone = session == nullptr ? table.GoneTo(attach, peer) : std::nullopt;
+    const bool in_doubt = gone && DoubtOf(*gone);
     // Between the end of its ticket and its place in the table it is nowhere.
-    const bool nowhere = session == nullptr && looks < 2 && !table.WaitFor(attach, peer) &&
-                         !table.GoneTo(attach, peer);
-    if (ends || (!*held && !nowhere) || Clock::now() > deadline) return session;
+    const bool nowhere = session == nullptr && !gone && looks < 2 && !table.WaitFor(attach, peer);
+    if (ends || (!*held && !in_doubt && !nowhere) || Clock::now() > deadline) return session;
     std::this_thread::sleep_for(kBetweenLooks);
   }
 }

@@ -32,12 +32,12 @@ constexpr milliseconds kNextStep{120'000};
 const char* const kBeyond = "what is sent is no step of a move; the servers are of other versions";
 
 bool IsNamed(const config::Config& config, const std::string& name) {
-  return wire::GuardIsOff("moves_from") ||
-         std::ranges::count(config.moves_from(), name) != 0;
+  return wire::GuardIsOff("moves_from") || std::ranges::count(config.moves_from(), name) != 0;
 }
 
 // Why who calls may not hand sessions over; empty if it may. `name`: by which it is known.
-std::string RefusalOfServer(AcceptLoop& loop, const grpc::ServerContext& context, std::string* name) {
+std::string RefusalOfServer(AcceptLoop& loop, const grpc::ServerContext& context,
+                            std::string* name) {
   const auto config = loop.table().config();
   const std::string chain = CertificatesOf(context);
   if (chain.empty()) {
@@ -63,7 +63,10 @@ std::string RefusalOfServer(AcceptLoop& loop, const grpc::ServerContext& context
 class Conversation {
  public:
   Conversation(AcceptLoop& loop, StepStream& stream, std::string from, std::string name)
-      : loop_(loop), table_(loop.table()), stream_(stream), from_(std::move(from)),
+      : loop_(loop),
+        table_(loop.table()),
+        stream_(stream),
+        from_(std::move(from)),
         name_(std::move(name)) {}
 
   void Run() {
@@ -80,9 +83,7 @@ class Conversation {
     return stream_.Receive(step, patience, &unheard_);
   }
 
-  bool Answer(const HandOverAnswer& answer) {
-    return stream_.Send(answer, kCallAnswer, &unheard_);
-  }
+  bool Answer(const HandOverAnswer& answer) { return stream_.Send(answer, kCallAnswer, &unheard_); }
 
   void Refuse(const std::string& sentence) {
     Log(LogLevel::kWarning, "a session of server '" + base::Printable(name_) + "' (" + from_ +
@@ -126,8 +127,9 @@ class Conversation {
     } else if (client->identity.starts_with(kUidPrefix)) {
       *sentence = "a program at the other server's local socket does not move";
     } else if (client->identity == kLoopbackIdentity && !is_here) {
-      *sentence = "its program is known to its server as one of the same host (loopback), and would "
-                  "not be that here; use TLS";
+      *sentence =
+          "its program is known to its server as one of the same host (loopback), and would "
+          "not be that here; use TLS";
     } else {
       return true;
     }
@@ -214,7 +216,7 @@ class Conversation {
       answer.set_session(session);
       if (!answer.done()) answer.set_sentence(sentence);
       if (what == End::kBegin) AtStep("there-begun");
-      if (!Answer(answer)) return;
+      if (!Answer(answer) || what != End::kBegin) return;
     } while (Hear(&step, kCallAnswer));
   }
 

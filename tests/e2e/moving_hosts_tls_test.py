@@ -57,7 +57,7 @@ class MovingHostsTlsTest(TwoServers):
     def sessions(self, longwire):
         listed = longwire.cli("admin", "sessions", "--json")
         self.assertEqual(0, listed.code, listed)
-        return {one["identity"]: one for one in json.loads(listed.out)["sessions"]}
+        return {one["identity"]: one for one in json.loads(listed.out)}
 
     def reload(self, longwire, **more):
         longwire.config_file.write_text(json.dumps(self.config(**more)))

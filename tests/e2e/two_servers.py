@@ -61,7 +61,8 @@ class TwoServers(counted_training.TrainingCase):
     def is_empty(self):
         """Nothing is left of any session at either server but what forwards a late link."""
         return (all(one.is_unused() for one in self.both) and
-                all(len(one.processes().get("longwire-worker", [])) <= one.warm_workers
+                all(len(one.processes().get("longwire-worker", [])) <=
+                    one.warm_workers * one.variables["LONGWIRE_SOFTWARE_DEVICES"]
                     for one in self.both))
 
     def expect_empty(self, seconds=20):

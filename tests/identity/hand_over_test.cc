@@ -1,4 +1,5 @@
-// Who may hand a session over to a server, and whose: all that is refused before a worker is started.
+// Who may hand a session over to a server, and whose: all that is refused before a worker is
+// started.
 #include "link/transport/grpc_stream.h"
 #include "server/daemon/moving/step_stream.h"
 #include "server/protocol/moving.h"
@@ -32,8 +33,7 @@ class HandOverTest : public DaemonTest {
     daemon::StepStream stream(call);
     transport::HandOverAnswer answer;
     std::string problem;
-    if (stream.Send(step, seconds(5), &problem) &&
-        stream.Receive(&answer, seconds(20), &problem)) {
+    if (stream.Send(step, seconds(5), &problem) && stream.Receive(&answer, seconds(20), &problem)) {
       return answer.done() ? "done" : answer.sentence();
     }
     const std::string said = stream.End();
@@ -49,8 +49,7 @@ class HandOverTest : public DaemonTest {
     offer.set_move(kMove);
     offer.set_identity(identity);
     offer.set_tenant(tenant);
-    offer.set_certificates(
-        certificates::ReadText(shown.certificate, &sentence).value_or(""));
+    offer.set_certificates(certificates::ReadText(shown.certificate, &sentence).value_or(""));
     return step;
   }
 

@@ -34,7 +34,7 @@ constexpr milliseconds kLeastPatience{5'000};
 const char* const kOtherLogs = "what the other server says of its logs is of another kind";
 
 TicketLane ToldLane(const transport::HandOverLane& told) {
-  return {told.token(),  told.previous_token(), told.received(),
+  return {told.token(), told.previous_token(), told.received(),
           told.epoch(), told.previous_good(),  told.first_attach()};
 }
 
@@ -63,8 +63,7 @@ bool SessionTable::Arrival::Start(std::string* sentence) {
   description.peer = client_;
   *sentence = BoundToItsPlace(description, *table_.live_.Get(), table_.gone_ != nullptr);
   if (!sentence->empty()) return false;
-  descriptors_ =
-      admission::DescriptorsOfSession(std::min(opening.lanes, wire::kMaxLanes), false);
+  descriptors_ = admission::DescriptorsOfSession(std::min(opening.lanes, wire::kMaxLanes), false);
   OpeningRefusal refusal;
   admitted_ = table_.Admit(client_, descriptors_, &refusal);
   *sentence = refusal.sentence;
@@ -238,8 +237,9 @@ bool SessionTable::EndArrival(const std::string& move, ArrivalEnd end, uint64_t*
     if (found != arrivals_.end()) arrival = found->second;
   }
   bool done = false;
-  *sentence = "there is no such session that waits to begin; its time was over, or longwired there "
-              "was restarted";
+  *sentence =
+      "there is no such session that waits to begin; its time was over, or longwired there "
+      "was restarted";
   if (end == ArrivalEnd::kForget) {
     move_notes_.RemoveCome(move);
     done = true;
@@ -255,6 +255,14 @@ bool SessionTable::EndArrival(const std::string& move, ArrivalEnd end, uint64_t*
   base::MutexLock lock(mutex_);
   if (arrival != nullptr) arrivals_.erase(move);
   return done;
+}
+
+void SessionTable::DropArrivals() {
+  std::map<std::string, std::shared_ptr<Arrival>> arrivals;
+  base::MutexLock lock(mutex_);
+  arrivals.swap(arrivals_);
+  lock.Unlock();
+  arrivals.clear();
 }
 
 // False if none is left that waits.

@@ -89,7 +89,8 @@ class SessionTable::Giver {
     *sentence = "session " + std::to_string(old_->id()) + " has moved to " + where + ", device " +
                 std::to_string(there_.device()) + ", and is session " +
                 std::to_string(there_.session()) + " there; it was prepared for " +
-                MillisText(held - begun) + " and stood still for " + MillisText(Clock::now() - held);
+                MillisText(held - begun) + " and stood still for " +
+                MillisText(begun_there_ - held);
     return true;
   }
   // Whether the session is here no more, whatever Run said.
@@ -121,7 +122,8 @@ class SessionTable::Giver {
     move_ = NewMove();
     *sentence = "the system has no random bytes";
     if (move_.empty()) return false;
-    const transport::TlsMaterial tls = table_.material_ ? table_.material_() : transport::TlsMaterial();
+    const transport::TlsMaterial tls =
+        table_.material_ ? table_.material_() : transport::TlsMaterial();
     if (!far_.Connect(tls.certificate.empty() ? nullptr : &tls, sentence)) return false;
     const ClientDescription& client = old_->client();
     HandOverStep step;
@@ -269,15 +271,14 @@ class SessionTable::Giver {
   // The other server throws away what it has: at once, or when its patience is over. False.
   bool TakeBack() {
     std::string unheard;
-    (void)far_.Ask(EndStep(move_, transport::HandOverEnd::DISCARD), kEndAnswer, &there_,
-                   &unheard);
+    (void)far_.Ask(EndStep(move_, transport::HandOverEnd::DISCARD), kEndAnswer, &there_, &unheard);
     return false;
   }
 
   bool Begin(std::string* sentence) {
     HandOverAnswer answer;
-    const bool heard = far_.Ask(EndStep(move_, transport::HandOverEnd::BEGIN), kEndAnswer,
-                                &answer, sentence);
+    const bool heard =
+        far_.Ask(EndStep(move_, transport::HandOverEnd::BEGIN), kEndAnswer, &answer, sentence);
     if (!heard) {
       table_.move_notes_.GiveBack(old_->id());
       *sentence = "session " + std::to_string(old_->id()) + " was handed over to " + to_.server +
@@ -290,6 +291,7 @@ class SessionTable::Giver {
       table_.LoseGone(NoteOf(), *sentence);
       return false;
     }
+    begun_there_ = Clock::now();
     table_.move_notes_.SetBegun(old_->id());
     table_.move_notes_.GiveBack(old_->id());
     AtStep("begun");
@@ -308,6 +310,7 @@ class SessionTable::Giver {
   std::vector<TicketLane> lanes_;
   std::optional<OldWorker> worker_;
   wire::Descriptor stream_;
+  Clock::time_point begun_there_;
   bool gone_ = false;
 };
 

@@ -24,11 +24,11 @@ struct GoneSession {
   std::string move;               // its number
   std::vector<uint64_t> numbers;  // that the session had here, the last one last
   std::string identity, tenant;
-  std::string server;       // HOST:PORT, as the administrator named it
-  uint64_t session = 0;     // its number there
-  uint64_t since = 0;       // seconds of the system's clock
-  uint64_t patience = 0;    // seconds: how long the server there waits for the session's beginning
-  uint64_t begun = 0;       // seconds of the system's clock; 0: not known to have begun there
+  std::string server;     // HOST:PORT, as the administrator named it
+  uint64_t session = 0;   // its number there
+  uint64_t since = 0;     // seconds of the system's clock
+  uint64_t patience = 0;  // seconds: how long the server there waits for the session's beginning
+  uint64_t begun = 0;     // seconds of the system's clock; 0: not known to have begun there
   std::vector<TicketLane> lanes;
   auto Fields() {
     return std::tie(version, move, numbers, identity, tenant, server, session, since, patience,
@@ -86,8 +86,7 @@ class MoveNotes {
     bool claimed = false;
   };
   bool MakeFolder(std::string* sentence);
-  bool Write(const std::string& name, const std::vector<std::byte>& content,
-             std::string* sentence);
+  bool Write(const std::string& name, const std::vector<std::byte>& content, std::string* sentence);
 
   std::string folder_;  // constant after Load
   base::Mutex mutex_{base::ranks::kMoveNotes};

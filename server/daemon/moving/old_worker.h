@@ -38,8 +38,8 @@ class OldWorker {
   OldWorker(const OldWorker&) = delete;
   OldWorker& operator=(const OldWorker&) = delete;
 
-  // Whether the worker of a session that was taken over runs it: it was let go, or begun, before its
-  // daemon was killed. One that has its notice is about to end.
+  // Whether the worker of a session that was taken over runs it: it was let go, or begun, before
+  // its daemon was killed. One that has its notice is about to end.
   static bool GoesOn(const std::shared_ptr<ServerSession>& session);
 
   // Whether it can leave its worker, which writes what it is into `stream`. False with a sentence.

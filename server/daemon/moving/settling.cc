@@ -21,14 +21,16 @@ using transport::LogLevel;
 
 constexpr milliseconds kSettleWait{500};
 constexpr milliseconds kSettleAnswer{5'000};
-// A link that was told to wait comes back within this time.
+// A link that waits comes back within this time.
 constexpr seconds kLastLook{10};
 // Longer than any server asks about a move that it has made.
 constexpr seconds kComeKept{3'600};
 
 uint64_t SystemSeconds() { return static_cast<uint64_t>(time(nullptr)); }
 
-seconds SecondsSince(uint64_t since) { return seconds(SystemSeconds() - std::min(since, SystemSeconds())); }
+seconds SecondsSince(uint64_t since) {
+  return seconds(SystemSeconds() - std::min(since, SystemSeconds()));
+}
 
 }  // namespace
 
@@ -58,8 +60,7 @@ void SessionTable::LoseGone(const GoneSession& gone, const std::string& why) {
   }
 }
 
-std::optional<GoneSession> SessionTable::GoneTo(const transport::Attach& attach,
-                                                const Peer& peer) {
+std::optional<GoneSession> SessionTable::GoneTo(const transport::Attach& attach, const Peer& peer) {
   auto gone = move_notes_.Find(attach.session);
   if (!gone || !ShowsRight(gone->lanes, gone->identity, gone->tenant, attach, peer)) {
     return std::nullopt;

@@ -1,5 +1,5 @@
-// Where tests stop a move between servers, to kill a daemon or to cut a cable there. In builds whose
-// guards can be turned off a daemon stands still at STEP while a file stop-at-STEP is in its
+// Where tests stop a move between servers, to kill a daemon or to cut a cable there. In builds
+// whose guards can be turned off a daemon stands still at STEP while a file stop-at-STEP is in its
 // LONGWIRE_RUNTIME_DIR, for at most two minutes, and says so by a file at-STEP. In all shipped
 // builds there is nothing of that.
 #pragma once

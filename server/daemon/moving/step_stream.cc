@@ -13,7 +13,7 @@ using std::chrono::milliseconds;
 using transport::MessageStream;
 
 // Of messages that wait to be received: what is behind them waits at the sender.
-constexpr size_t kMostReceived = 4;
+constexpr size_t kReceivedLimit = 4;
 constexpr milliseconds kStreamLook{1'000};
 constexpr const char* kStreamBroken = "the connection between the servers broke";
 
@@ -62,7 +62,7 @@ void StepStream::Serve() {
 bool StepStream::Begin(bool* reads, std::shared_ptr<std::string>* writes) {
   base::MutexLock lock(mutex_);
   if (stops_ || broken_) return false;
-  *reads = !reading_ && received_.size() < kMostReceived;
+  *reads = !reading_ && received_.size() < kReceivedLimit;
   reading_ = reading_ || *reads;
   if (sends_ != nullptr && !writing_) {
     *writes = sends_;

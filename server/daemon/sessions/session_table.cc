@@ -10,7 +10,6 @@
 #include "base/reason.h"
 #include "link/transport/codes.h"
 #include "link/transport/log.h"
-#include "server/daemon/moving/arrival.h"
 #include "server/daemon/pool/requirements.h"
 #include "server/daemon/sessions/terms.h"
 #include "server/daemon/sessions/warden_check.h"
@@ -120,12 +119,7 @@ SessionTable::~SessionTable() {
   Leave();
   if (reaper_.joinable()) reaper_.join();
   if (settler_.joinable()) settler_.join();
-  std::map<std::string, std::shared_ptr<Arrival>> arrivals;
-  {
-    base::MutexLock lock(mutex_);
-    arrivals.swap(arrivals_);
-  }
-  arrivals.clear();
+  DropArrivals();
   usage_->Stop();
   statistics_.Stop();
   warden_.reset();

@@ -14,8 +14,8 @@
 
 #include "base/lock_ranks.h"
 #include "base/mutex.h"
-#include "server/admission/entrance.h"
 #include "link/transport/tls_files.h"
+#include "server/admission/entrance.h"
 #include "server/config/live_config.h"
 #include "server/daemon/checkpoints/own_suspensions.h"
 #include "server/daemon/checkpoints/suspended.h"
@@ -245,6 +245,7 @@ class SessionTable {
   bool SettleAll();
   void Settle(const GoneSession& gone);
   bool EndLateArrivals();
+  void DropArrivals();
   // Of a session that was taken over: its ticket is void if its worker goes on; else it is
   // suspended.
   void SettleTicket(const std::shared_ptr<ServerSession>& session);
