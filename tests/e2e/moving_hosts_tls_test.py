@@ -102,7 +102,7 @@ class MovingHostsTlsTest(TwoServers):
         # A certificate that was revoked at the other server alone.
         self.certify("revoke", "alice")
         self.reload(there, name="gpu2", moves_from=["gpu1"],
-                    tls={**self.files("gpu2"), "revoked": str(self.papers / "revoked.crl")})
+                    tls={**self.files("gpu2"), "revocations": str(self.papers / "revoked.crl")})
         refused("revoked")
         moved = self.migrate(here, self.sessions(here)["bob"]["id"], there.address)
         self.assertEqual(0, moved.code, (moved, self.logs()))

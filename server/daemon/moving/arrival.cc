@@ -31,6 +31,9 @@ constexpr timeval kArrivalFeed{60, 0};
 // long enough for the other server's daemon to be restarted.
 constexpr milliseconds kLeastPatience{5'000};
 
+// From the end of that until a link that waits there comes here.
+constexpr milliseconds kForwardPatience{10'000};
+
 const char* const kOtherLogs = "what the other server says of its logs is of another kind";
 
 TicketLane ToldLane(const transport::HandOverLane& told) {
@@ -207,7 +210,9 @@ bool SessionTable::Arrival::BeginOnce(std::string* sentence) {
   if (!table_.move_notes_.AddCome(come, sentence)) return false;
   AtStep("there-noted");
   admitted_ = false;
-  next->Resume();  // its client has all its time from now on
+  // Its client has all its time from now on, and before that it may be kept at the other server, if
+  // that does not hear that the session has begun.
+  next->Resume(patience_ + kForwardPatience);
   const bool goes = new_->Go();
   {
     base::MutexLock lock(table_.mutex_);

@@ -215,11 +215,11 @@ bool Lane::Pause() {
   return pump_ == nullptr && !attaching_ && waiting_ == 0;
 }
 
-void Lane::Resume() {
+void Lane::Resume(std::chrono::milliseconds longer) {
   base::MutexLock lock(mutex_);
   paused_ = false;
   // Its client was kept away: it has all its time from now on.
-  if (detached_since_ != Clock::time_point::max()) detached_since_ = Clock::now();
+  if (detached_since_ != Clock::time_point::max()) detached_since_ = Clock::now() + longer;
 }
 
 bool Lane::GoOnFrom(Lane& other) {

@@ -71,7 +71,8 @@ class Lane {
   // For a move: breaks the connection and keeps others away, until Resume or for good. Waits until
   // nobody uses the rings; false if that takes too long.
   bool Pause();
-  void Resume();
+  // `longer`: added to the time that its client has.
+  void Resume(std::chrono::milliseconds longer = {});
   // The lane of the same session's new worker goes on where this one, which is paused, is: gets its
   // bytes, positions and notes. False if the rings do not fit.
   bool GoOnFrom(Lane& other);

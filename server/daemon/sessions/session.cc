@@ -172,8 +172,8 @@ bool ServerSession::Pause() {
   return quiet;
 }
 
-void ServerSession::Resume() {
-  for (auto& lane : lanes_) lane->Resume();
+void ServerSession::Resume(std::chrono::milliseconds longer) {
+  for (auto& lane : lanes_) lane->Resume(longer);
   held_ = false;
 }
 

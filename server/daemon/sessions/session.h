@@ -96,7 +96,7 @@ class ServerSession {
   std::string moves() const;
   // Breaks the connections and keeps them away, so that nobody uses the rings; or lets them come.
   bool Pause();
-  void Resume();
+  void Resume(std::chrono::milliseconds longer = {});
   // Whether they are kept away now.
   bool held() const { return held_; }
   // This one, with a new worker, goes on where the other one, which is paused, is.
