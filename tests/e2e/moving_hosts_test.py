@@ -4,12 +4,14 @@ step of a move."""
 import json
 import os
 import random
+import signal
 import socket
 import sys
 import threading
 import time
 import unittest
 
+import etcd_members
 import server
 from two_servers import HERE, THERE, Step, TwoServers
 
@@ -118,6 +120,52 @@ class MovingHostsTest(TwoServers):
         self.expect_right(program)
         self.expect_empty()
         self.assertEqual([], self.notes())
+
+    def test_what_is_no_server_that_takes_sessions(self):
+        """It speaks gRPC, and knows nothing of moves: as an older server."""
+        here, _ = self.serve()
+        program = self.start(here)
+        with etcd_members.Members(1) as members:
+            refused = self.migrate(here, self.session(here)["id"], members.addresses()[0])
+        self.assertEqual(1, refused.code)
+        self.assertIn("is older than this one and takes no sessions of other servers", refused.err)
+        self.expect_right(program)
+
+    def test_a_link_that_may_be_too_old_is_refused(self):
+        """What it understands is known since it has connected to this longwired."""
+        here, there = self.serve()
+        program = self.start(here)
+        session = self.session(here)
+        links = here.processes()["longwire-link"]
+        for link in links:
+            os.kill(link, signal.SIGSTOP)
+        self.restart(here)
+        refused = self.migrate(here, session["id"], there.address)
+        for link in links:
+            os.kill(link, signal.SIGCONT)
+        self.assertEqual(1, refused.code)
+        self.assertIn("its link has no connection since longwired was started", refused.err)
+        self.expect_steps(program, here)
+        self.expect_right(program)
+
+    def test_a_link_that_is_killed_after_the_move(self):
+        """The next one goes on at the other server; and without a program it ends the session there."""
+        here, there = self.serve()
+        for killed_too in (False, True):
+            program = self.start(here)
+            moved = self.migrate(here, self.session(here)["id"], there.address)
+            self.assertEqual(0, moved.code, (moved, self.logs()))
+            self.expect_steps(program, there)
+            if killed_too:
+                os.kill(self.session(there)["client_pid"], signal.SIGKILL)
+            for link in here.processes()["longwire-link"]:
+                os.kill(link, signal.SIGKILL)
+            if killed_too:
+                program.communicate(timeout=60)
+            else:
+                self.expect_steps(program, there)
+                self.expect_right(program)
+            self.expect_empty()
 
     def test_a_local_program_is_refused(self):
         here, there = self.serve()

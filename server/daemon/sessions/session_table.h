@@ -126,6 +126,7 @@ class SessionTable {
   // is no such session.
   std::optional<std::chrono::milliseconds> WaitFor(const transport::Attach& attach,
                                                    const Peer& peer);
+  MoveNotes& move_notes() { return move_notes_; }
   Suspended& suspended() { return suspended_; }
   OwnSuspensions& own_suspensions() { return own_suspensions_; }
   std::vector<std::shared_ptr<ServerSession>> List();
