@@ -7,7 +7,6 @@ import random
 import signal
 import socket
 import sys
-import threading
 import time
 import unittest
 
@@ -299,17 +298,16 @@ class MovingHostsTest(TwoServers):
     def test_others_are_answered_meanwhile(self):
         here, there = self.serve()
         program = self.start(here)
+        number = self.session(here)["id"]
         with Step(here, "held") as stop:
-            move = self.begin(here, self.session(here)["id"], there.address)
+            move = self.begin(here, number, there.address)
             self.assertTrue(stop.reached(move), self.logs())
             self.assertIn(f"stands still while it moves to server {there.address}",
                           here.cli("status").out)
             self.assertEqual(0, here.run("allocate.static").code)
-            refused = self.migrate(here, self.session(here)["id"], there.address)
+            refused = self.migrate(here, number, there.address)
             self.assertIn("is moving already", refused.err)
-            killed = threading.Thread(target=time.sleep, args=(3,))
-            killed.start()
-            killed.join()  # its client waits beyond the moment of an answer
+            time.sleep(3)  # its client waits beyond the moment of an answer
         out, err = move.communicate(timeout=60)
         self.assertEqual(0, move.returncode, (out, err, self.logs()))
         self.expect_steps(program, there)

@@ -100,6 +100,8 @@ bool StepStream::Send(const google::protobuf::MessageLite& message, milliseconds
   while (!broken_ && sends_ != nullptr && changed_.WaitUntil(lock, deadline)) {
   }
   if (!broken_ && sends_ == nullptr) return true;
+  // The other end has answered and ended the call, maybe before the system said that it was sent.
+  if (broken_ && !received_.empty()) return true;
   *sentence = broken_ ? kStreamBroken : "the other server does not take in time what it is sent";
   broken_ = true;  // half of something would be no message
   return false;
