@@ -25,8 +25,8 @@ class Whereabouts {
 
   void Begin(uint64_t session, const ServerChannel& server);
   Place Get();
-  // What the server of that place has answered, to which `moves` led. False with a sentence if nobody
-  // can connect to such a server.
+  // What the server of that place has answered, to which `moves` led. False with a sentence if
+  // nobody can connect to such a server.
   bool Move(uint32_t moves, const transport::Moved& moved, std::string* sentence);
   // A connection to the server, which may not be up yet.
   ServerChannel Connect();

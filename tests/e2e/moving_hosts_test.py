@@ -148,7 +148,7 @@ class MovingHostsTest(TwoServers):
         self.expect_right(program)
 
     def test_a_link_that_is_killed_after_the_move(self):
-        """The next one goes on at the other server; and without a program it ends the session there."""
+        """The next one goes on at the other server; without a program it ends the session there."""
         here, there = self.serve()
         for killed_too in (False, True):
             program = self.start(here)
