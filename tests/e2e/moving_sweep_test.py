@@ -99,6 +99,12 @@ class MovingSweepTest(unittest.TestCase):
     def admin(self, *words):
         return self.longwire.cli("admin", *map(str, words), timeout=120)
 
+    def sessions(self):
+        return self.longwire.status()["sessions"]
+
+    def is_unused(self):
+        return self.longwire.is_unused()
+
     def move(self, session):
         """None if it has moved, else why not."""
         here = session["seats"][0].get("device", 0)
@@ -118,7 +124,7 @@ class MovingSweepTest(unittest.TestCase):
         slowed = Slowed(self.longwire, command)
         moved, why = 0, []
         while slowed.process.poll() is None and moved + len(why) < TRIES:
-            sessions = self.longwire.status()["sessions"]
+            sessions = self.sessions()
             if len(sessions) != 1 or not sessions[0].get("seats"):
                 continue
             time.sleep(self.random.random() * 0.1)
@@ -148,9 +154,9 @@ class MovingSweepTest(unittest.TestCase):
             said = "; ".join(sorted(set(map(short, why)))) + " WRONG" * bool(sentence)
             print(f"{name}.{variant}: moved {moved} times, {len(why)} times not ({said})",
                   file=sys.stderr, flush=True)
-            server.wait_for(lambda: not self.longwire.status()["sessions"], 20, "the session's end")
+            server.wait_for(lambda: not self.sessions(), 20, "the session's end")
         self.assertEqual([], wrong, self.longwire.log_tail())
-        server.wait_for(self.longwire.is_unused, 20, "the memory of all workers")
+        server.wait_for(self.is_unused, 20, "the memory of all workers")
         if LONG and not NAMED:
             self.assertGreaterEqual(len(moved_at_all), 30, moved_at_all)
         else:
