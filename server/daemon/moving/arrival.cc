@@ -154,6 +154,7 @@ bool SessionTable::Arrival::FillRings() {
     notes->Write(i, NoteOf(ToldLane(rings_.lanes(static_cast<int>(i)))));
   }
   next.GoOn(std::move(notes));
+  next.lane(0).set_link_follows(true);  // else the other server would have kept it
   contents_.clear();
   return true;
 }

@@ -1,6 +1,7 @@
 #include "server/daemon/moving/step_stream.h"
 
 #include <cerrno>
+#include <utility>
 
 #include "base/reason.h"
 #include "base/start_thread.h"
@@ -41,7 +42,11 @@ void StepStream::Stop() {
 
 std::string StepStream::End() {
   Stop();
-  ended_ = true;
+  if (std::exchange(ended_, true)) return {};
+  {
+    base::MutexLock lock(mutex_);
+    broken_ = true;  // for whoever still wants to send or receive
+  }
   return stream_->End(false);
 }
 

@@ -233,6 +233,7 @@ bool Lane::GoOnFrom(Lane& other) {
   }
   if (!wire::CopyRing(*other.up_, *up_) || !wire::CopyRing(*other.down_, *down_)) return false;
   GoOn(std::move(notes), index);
+  set_link_follows(other.link_follows());
   return true;
 }
 
@@ -251,6 +252,11 @@ Clock::time_point Lane::detached_since() {
 bool Lane::link_follows() {
   base::MutexLock lock(mutex_);
   return link_follows_;
+}
+
+void Lane::set_link_follows(bool follows) {
+  base::MutexLock lock(mutex_);
+  link_follows_ = follows;
 }
 
 uint32_t Lane::epoch() {

@@ -86,6 +86,7 @@ class Lane {
   Clock::time_point detached_since();
   // Whether its link, as it connected last, goes where the session moves.
   bool link_follows();
+  void set_link_follows(bool follows);
   uint32_t epoch();
   int up_descriptor() const { return up_->descriptor(); }
   int down_descriptor() const { return down_->descriptor(); }
