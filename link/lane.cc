@@ -151,6 +151,7 @@ bool Lane::TakeAttached(std::span<const std::byte> body) {
 }
 
 bool Lane::AwaitAttached(transport::ClientStream& stream, uint32_t epoch) {
+  comes_again_ = false;
   stream.StartRead();
   auto event = stream.Wait(Clock::now() + kAttachPatience);
   if (event != transport::MessageStream::Event::kRead) return false;
@@ -162,9 +163,11 @@ bool Lane::AwaitAttached(transport::ClientStream& stream, uint32_t epoch) {
     return false;
   }
   if (frame.header.flags == transport::kFrameMoved) {
+    comes_again_ = true;
     TakeMoved(BytesOf(body));
     return false;
   }
+  comes_again_ = frame.header.flags == transport::kFrameTerms;
   suspended_ = frame.header.flags == transport::kFrameTerms;
   if (suspended_) WaitWhileSuspended(BytesOf(body));
   if (frame.header.flags != transport::kFrameAttached || !TakeAttached(BytesOf(body))) return false;
@@ -228,7 +231,7 @@ bool Lane::Connect(std::chrono::milliseconds patience) {
         return true;
       }
       if (stream_ != nullptr) stream_->End(true);
-      if (right_.resume_grace.count() == 0 || abandons_) return false;
+      if (right_.resume_grace.count() == 0 || (abandons_ && !comes_again_)) return false;
       if (suspended_) deadline = Clock::now() + right_.resume_grace;
     }
     if (SleepUnlessStopped(suspended_ ? kSuspendedPause : kRetryPause)) continue;

@@ -85,11 +85,12 @@ class Lane {
   ResumeRecord* record_ = nullptr;  // none: no other link can go on with the session
   Whereabouts* whereabouts_ = nullptr;
   std::function<void()> followed_;
-  uint32_t moves_ = 0;      // of the session, that this lane has followed
-  bool adopted_ = false;    // from another link
-  bool suspended_ = false;  // by the server, which says how long to wait
-  bool abandons_ = false;   // the program has ended: nobody waits any more
-  ServerChannel server_;    // no channel until SetServer
+  uint32_t moves_ = 0;        // of the session, that this lane has followed
+  bool adopted_ = false;      // from another link
+  bool suspended_ = false;    // by the server, which says how long to wait
+  bool abandons_ = false;     // the program has ended: nobody waits any more
+  bool comes_again_ = false;  // the server's answer was to wait, or to go elsewhere
+  ServerChannel server_;      // no channel until SetServer
   std::shared_ptr<wire::RingMemory> up_;
   std::shared_ptr<wire::RingMemory> down_;
   std::unique_ptr<transport::RelayEnd> relay_;

@@ -166,6 +166,23 @@ class MovingHostsTest(TwoServers):
                 self.expect_right(program)
             self.expect_empty()
 
+    def test_a_program_that_ends_meanwhile(self):
+        """Its session ends at once, wherever it is by then, and not after resume_grace."""
+        slow = {**TAKES, "resume_grace": "90s"}
+        here, there = self.serve(here=slow, there=slow)
+        for step in ("held", "prepared", "ended"):
+            with self.subTest(step), Step(here, step) as stop:
+                program = self.start(here)
+                session = self.session(here)
+                move = self.begin(here, session["id"], there.address)
+                self.assertTrue(stop.reached(move), self.logs())
+                os.kill(session["client_pid"], signal.SIGKILL)
+                time.sleep(0.3)
+                stop.let_go()
+                program.communicate(timeout=60)
+                move.communicate(timeout=60)
+                self.expect_empty(15)
+
     def test_a_local_program_is_refused(self):
         here, there = self.serve()
         program = self.start(here, server=f"unix:{here.door}")

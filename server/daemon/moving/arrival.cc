@@ -247,6 +247,10 @@ bool SessionTable::EndArrival(const std::string& move, ArrivalEnd end, uint64_t*
       "there is no such session that waits to begin; its time was over, or longwired there "
       "was restarted";
   if (end == ArrivalEnd::kForget) {
+    // The other server sends its client here.
+    auto come = move_notes_.FindCome(move);
+    auto begun = come ? Find(come->session) : nullptr;
+    if (begun != nullptr) begun->lane(0).WaitNoLonger();
     move_notes_.RemoveCome(move);
     done = true;
   } else if (end == ArrivalEnd::kDiscard) {

@@ -215,6 +215,12 @@ bool Lane::Pause() {
   return pump_ == nullptr && !attaching_ && waiting_ == 0;
 }
 
+void Lane::WaitNoLonger() {
+  base::MutexLock lock(mutex_);
+  const bool away = detached_since_ != Clock::time_point::max();
+  if (away) detached_since_ = std::min(detached_since_, Clock::now());
+}
+
 void Lane::Resume(std::chrono::milliseconds longer) {
   base::MutexLock lock(mutex_);
   paused_ = false;

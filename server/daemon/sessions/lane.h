@@ -71,8 +71,9 @@ class Lane {
   // For a move: breaks the connection and keeps others away, until Resume or for good. Waits until
   // nobody uses the rings; false if that takes too long.
   bool Pause();
-  // `longer`: added to the time that its client has.
+  // `longer`: added to the time that its client has, until WaitNoLonger.
   void Resume(std::chrono::milliseconds longer = {});
+  void WaitNoLonger();
   // The lane of the same session's new worker goes on where this one, which is paused, is: gets its
   // bytes, positions and notes. False if the rings do not fit.
   bool GoOnFrom(Lane& other);
