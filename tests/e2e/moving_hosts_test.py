@@ -176,6 +176,7 @@ class MovingHostsTest(TwoServers):
                 session = self.session(here)
                 move = self.begin(here, session["id"], there.address)
                 self.assertTrue(stop.reached(move), self.logs())
+                time.sleep(3 if LONG else 0.1)  # then its link has an answer: to wait
                 os.kill(session["client_pid"], signal.SIGKILL)
                 time.sleep(0.3)
                 stop.let_go()
@@ -230,6 +231,7 @@ class MovingHostsTest(TwoServers):
         """A daemon was killed at this step. Returns the program's exit code: its session is at one
         server, or has ended with an error that says why."""
         move.communicate(timeout=90)
+        self.expect_one_owner(3 if LONG else 1.5)
         server.wait_for(lambda: program.poll() is not None or
                         sum(len(one.status()["sessions"]) for one in self.both) == 1,
                         40, f"one owner after {step}: {self.logs()}")

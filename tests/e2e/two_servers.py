@@ -1,6 +1,7 @@
 """Two servers, a program that is moved between them, and where their daemons can be stopped in a
 move between servers (server/daemon/moving/step_point.h)."""
 import subprocess
+import time
 
 import counted_training
 import server
@@ -54,6 +55,13 @@ class TwoServers(counted_training.TrainingCase):
         have = [one for one in self.both if one.status()["sessions"]]
         self.assertEqual(1, len(have), self.logs())
         return have[0]
+
+    def expect_one_owner(self, seconds):
+        """At no moment both have a session of the one program."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            have = [one.status()["sessions"] for one in self.both]
+            self.assertLessEqual(sum(map(len, have)), 1, (have, self.logs()))
 
     def notes(self):
         return [note.name for one in self.both for note in one.runtime.glob("warden.moves/*")]
