@@ -20,7 +20,7 @@ using transport::Log;
 using transport::LogLevel;
 
 constexpr milliseconds kSettleWait{500};
-constexpr milliseconds kSettleAnswer{5'000};
+constexpr milliseconds kSettleAnswer{3'000};
 // A link that waits comes back within this time.
 constexpr seconds kLastLook{10};
 // Longer than any server asks about a move that it has made.
@@ -49,15 +49,19 @@ void SessionTable::SettleGone(const std::shared_ptr<ServerSession>& session) {
 }
 
 void SessionTable::LoseGone(const GoneSession& gone, const std::string& why) {
-  if (!move_notes_.Remove(gone.number())) return;
+  if (!move_notes_.Find(gone.number())) return;
   Log(LogLevel::kError, {.session = gone.number(), .tenant = gone.tenant},
       "was lost on its way to server " + gone.server + ": " + why);
-  base::MutexLock lock(mutex_);
-  for (uint64_t number : gone.numbers) {
-    farewells_.Add(number, gone.identity, gone.tenant,
-                   "it was lost on its way to another server, " + gone.server + ": " + why,
-                   std::max<milliseconds>(config::ResumeGrace(*live_.Get()), kLastLook));
+  {
+    base::MutexLock lock(mutex_);
+    for (uint64_t number : gone.numbers) {
+      farewells_.Add(number, gone.identity, gone.tenant,
+                     "it was lost on its way to another server, " + gone.server + ": " + why,
+                     std::max<milliseconds>(config::ResumeGrace(*live_.Get()), kLastLook));
+    }
   }
+  // Last: until then its client waits.
+  move_notes_.Remove(gone.number());
 }
 
 std::optional<GoneSession> SessionTable::GoneTo(const transport::Attach& attach, const Peer& peer) {
