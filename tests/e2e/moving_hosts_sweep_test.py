@@ -1,5 +1,5 @@
-"""As moving_sweep_test.py, with its arguments, moved from server to server: each test program prints
-what it prints unmoved, or its session is refused with a reason and goes on where it is."""
+"""As moving_sweep_test.py, with its arguments, moved from server to server: each test program says
+what it says unmoved, or its session is refused with a reason and goes on where it is."""
 import json
 import random
 import sys
