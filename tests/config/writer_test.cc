@@ -30,6 +30,7 @@ warm_workers: 1
 software_device:
   count: 1
 placement: least_loaded
+rebalance: false
 scheduler:
   policy: strict_priority
   turn: 10ms

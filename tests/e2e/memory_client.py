@@ -1,6 +1,7 @@
-"""Allocates, frees and asks what is free, a command a line; memory_information_test.py runs it.
+"""Allocates, frees and asks what is free, a command a line; tests run it.
 
     alloc MIB, free        the program's newest allocation
+    share                  a handle of it for other processes
     create MIB, release    the same by reserved addresses and mapped memory
     info                   bytes that are free, and all
     infos COUNT            asks that often; the last answer
@@ -51,6 +52,9 @@ class Program:
 
     def free(self):
         call("cuMemFree_v2", self.allocated.pop())
+
+    def share(self):
+        call("cuIpcGetMemHandle", ctypes.create_string_buffer(64), self.allocated[-1])
 
     def create(self, mib):
         handle, address = u64(), u64()

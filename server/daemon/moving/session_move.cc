@@ -30,8 +30,13 @@ std::string Millis(Clock::duration time) {
 
 class SessionTable::Mover {
  public:
-  Mover(SessionTable& table, std::shared_ptr<ServerSession> old)
-      : table_(table), old_(old), worker_(std::in_place, old), new_(std::in_place, table) {}
+  // `why`: for the log, with what became of it; empty: an administrator wants it.
+  Mover(SessionTable& table, std::shared_ptr<ServerSession> old, std::string why = "")
+      : table_(table),
+        old_(old),
+        why_(why.empty() ? "" : ", " + why),
+        worker_(std::in_place, old),
+        new_(std::in_place, table) {}
   ~Mover() {
     worker_.reset();  // it goes on
     new_.reset();
@@ -43,28 +48,35 @@ class SessionTable::Mover {
   Mover(const Mover&) = delete;
   Mover& operator=(const Mover&) = delete;
 
-  bool Run(std::optional<int32_t> device, std::string* sentence) {
-    const auto begun = Clock::now();
+  // Whether it can move. Nothing has stopped.
+  bool Ask(std::optional<int32_t> device, std::string* sentence) {
     if (!Check(device, sentence)) return false;
-    const std::string where = device ? "device " + std::to_string(*device) : "another device";
-    old_->SetMoves("runs on while its move to " + where + " is prepared");
+    device_ = device;
+    where_ = device ? "device " + std::to_string(*device) : "another device";
+    old_->SetMoves("runs on while its move to " + where_ + " is prepared");
     Pair stream;
     *sentence = "longwired has no sockets left: " + base::Reason(errno);
     if (!MakePair(SOCK_STREAM, &stream)) return false;
-    if (!worker_->Ask(std::move(stream.ours), sentence) ||
-        !new_->Start(worker_->request(), old_->client().peer, device, table_.LeasedBy(old_->id()),
-                     std::move(stream.theirs), sentence) ||
+    stream_ = std::move(stream.theirs);
+    return worker_->Ask(std::move(stream.ours), sentence);
+  }
+
+  // After Ask.
+  bool Go(std::string* sentence) {
+    const auto begun = Clock::now();
+    if (!new_->Start(worker_->request(), old_->client().peer, device_, table_.LeasedBy(old_->id()),
+                     std::move(stream_), sentence) ||
         !worker_->Hold(sentence)) {
       return false;
     }
     const auto held = Clock::now();
-    old_->SetMoves("stands still while it moves to " + where);
+    old_->SetMoves("stands still while it moves to " + where_);
     if (!Carry(sentence) || !Switch(sentence)) return false;
     const auto end = Clock::now();
     *sentence = "session " + std::to_string(old_->id()) + " has moved to device " +
                 std::to_string(new_->device()) + " and is session " + NewNumber() +
                 " there; it was prepared for " + Millis(held - begun) + " and stood still for " +
-                Millis(end - held);
+                Millis(end - held) + why_;
     return true;
   }
 
@@ -106,7 +118,7 @@ class SessionTable::Mover {
     moved_ = true;
     new_->Keep();
     bool gone = worker_->End([this] { table_.warden_->Kill(old_->id()); });
-    table_.usage_->Ended(table_.RecordOf(*old_, {0, "moved to session " + NewNumber()}));
+    table_.usage_->Ended(table_.RecordOf(*old_, {0, "moved to session " + NewNumber() + why_}));
     table_.Abandon(old_->id());
     if (!gone || !new_->Go()) {
       *sentence = gone ? "its new worker ended at the switch"
@@ -122,6 +134,10 @@ class SessionTable::Mover {
 
   SessionTable& table_;
   const std::shared_ptr<ServerSession> old_;
+  const std::string why_;
+  std::optional<int32_t> device_;
+  std::string where_;        // for people
+  wire::Descriptor stream_;  // the new worker's end
   std::optional<OldWorker> worker_;
   std::optional<Successor> new_;
   bool moved_ = false;
@@ -191,13 +207,41 @@ std::vector<std::string> SessionTable::MoveAwayFrom(int32_t device) {
   return sentences;
 }
 
+bool SessionTable::Told(const ServerSession& session, bool moved, std::string* sentence) {
+  if (!moved) {
+    *sentence = "session " + std::to_string(session.id()) + " does not move: " + *sentence;
+  }
+  Log(moved ? LogLevel::kInfo : LogLevel::kWarning, session.subject(), *sentence);
+  return moved;
+}
+
 bool SessionTable::Move(uint64_t id, std::optional<int32_t> device, std::string* sentence) {
   auto session = FindToMove(id, sentence);
   if (session == nullptr) return false;
-  bool moved = Mover(*this, session).Run(device, sentence);
-  if (!moved) *sentence = "session " + std::to_string(id) + " does not move: " + *sentence;
-  Log(moved ? LogLevel::kInfo : LogLevel::kWarning, session->subject(), *sentence);
-  return moved;
+  Mover mover(*this, session);
+  return Told(*session, mover.Ask(device, sentence) && mover.Go(sentence), sentence);
+}
+
+uint64_t SessionTable::MoveAll(const std::vector<scheduler::SessionMove>& moves,
+                               const std::string& why, const std::function<bool()>& may_go_on) {
+  std::vector<std::pair<std::shared_ptr<ServerSession>, std::unique_ptr<Mover>>> asked;
+  std::string sentence;
+  for (const scheduler::SessionMove& move : moves) {
+    auto session = FindToMove(move.session, &sentence);
+    if (session == nullptr) return move.session;
+    auto mover = std::make_unique<Mover>(*this, session, why);
+    if (!mover->Ask(static_cast<int32_t>(move.to), &sentence)) {
+      Told(*session, false, &sentence);
+      return move.session;
+    }
+    asked.emplace_back(std::move(session), std::move(mover));
+  }
+  for (auto& [session, mover] : asked) {
+    sentence = "it would be too late";
+    if (!Told(*session, may_go_on() && mover->Go(&sentence), &sentence)) return session->id();
+    mover.reset();
+  }
+  return 0;
 }
 
 }  // namespace longwire::daemon

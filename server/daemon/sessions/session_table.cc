@@ -225,7 +225,8 @@ std::vector<int32_t> SessionTable::ChooseDevices(uint64_t id, const config::Tena
                                sentence, placed->bytes);
     }
     placed->tried.push_back(id);
-    const bool room = placements_.PlaceAt(id, placed->devices, placed->bytes, *stats, sentence);
+    const bool room =
+        placements_.PlaceAt(id, placed->devices, placed->bytes, *stats, sentence, placed->kept_by);
     return room ? placed->devices : std::vector<int32_t>();
   }
   DevicesWish wish = WishOf(tenant, environment, stats->devices.size());
@@ -388,8 +389,14 @@ std::shared_ptr<ServerSession> SessionTable::OpenAdmitted(
     wire::VersionRange versions, const Peer& peer, const std::atomic<bool>& cancelled,
     PlacedSession* placed, OpenedSession* opened, OpeningRefusal* refusal) {
   std::shared_ptr<ServerSession> session;
+  PlacedSession made;
   for (bool want_warm : {true, false}) {
     session = StartSession(request, peer, want_warm, placed, refusal);
+    if (session == nullptr && placed == nullptr && refusal->reason == RefusalReason::kNoDevice &&
+        MakeRoom(request, peer, cancelled, &made)) {
+      session = StartSession(request, peer, want_warm, &made, refusal);
+      placements_.Forget(made.kept_by);
+    }
     if (session == nullptr) return nullptr;
     if (session->Introduce(introduction, cancelled, &opened->reply, &refusal->sentence)) {
       CheckChoice(versions, &opened->reply);

@@ -48,6 +48,7 @@ struct PlacedSession {
   std::string number;            // in the pool
   std::vector<int32_t> devices;  // none: one that the placement chooses
   uint64_t bytes = 0;            // promised on each
+  uint64_t kept_by = 0;          // the number under which PlacementTable keeps the devices for it
   bool alone = false;            // nobody else gets these devices
   std::vector<uint64_t> tried;   // sessions of this table that were made for it
 };
@@ -191,11 +192,22 @@ class SessionTable {
                                               OpeningRefusal* refusal);
   void NoteDevices(const warden::Stats& stats);
   class Mover;
+  class RoomMaker;
   class Suspender;
   class Restorer;
   class Successor;
   // Bytes of device memory.
   uint64_t LeasedBy(uint64_t session);
+  // Sessions move to other devices so that one gets in that fits nowhere (make_room.cc). False if
+  // there is no room all the same; those that have moved stay where they are then.
+  bool MakeRoom(const wire::OpenRequest& request, const Peer& peer,
+                const std::atomic<bool>& cancelled, PlacedSession* placed);
+  // Asks all whether they can move before the first one does. The session that did not move, after
+  // which no other one did; 0: all have. `why` is for the log.
+  uint64_t MoveAll(const std::vector<scheduler::SessionMove>& moves, const std::string& why,
+                   const std::function<bool()>& may_go_on);
+  // Completes the sentence about a move, and logs it. Returns `moved`.
+  static bool Told(const ServerSession& session, bool moved, std::string* sentence);
   // The session with this number, which nobody else moves now; nullptr with a sentence.
   std::shared_ptr<ServerSession> FindToMove(uint64_t id, std::string* sentence);
   // It takes the place of the one that had its former numbers.
@@ -280,6 +292,7 @@ class SessionTable {
   Farewells farewells_ LONGWIRE_GUARDED_BY(mutex_);
   bool ending_ LONGWIRE_GUARDED_BY(mutex_) = false;  // no new sessions
   bool draining_ LONGWIRE_GUARDED_BY(mutex_) = false;
+  bool making_room_ LONGWIRE_GUARDED_BY(mutex_) = false;  // for one session at a time
   // A session may have no connection.
   bool detached_ LONGWIRE_GUARDED_BY(mutex_) = true;                // or has a time limit
   std::map<std::string, size_t> held_ LONGWIRE_GUARDED_BY(mutex_);  // by tenant's name
