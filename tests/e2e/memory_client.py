@@ -3,6 +3,7 @@
     alloc MIB, free        the program's newest allocation
     share                  a handle of it for other processes
     create MIB, release    the same by reserved addresses and mapped memory
+    limit BYTES, limited   the context's stacks
     info                   bytes that are free, and all
     infos COUNT            asks that often; the last answer
     log                    the driver's log of errors, in one line
@@ -72,6 +73,14 @@ class Program:
         call("cuMemUnmap", address, size(mib * MIB))
         call("cuMemRelease", handle)
         call("cuMemAddressFree", address, size(mib * MIB))
+
+    def limit(self, stack):
+        call("cuCtxSetLimit", 0, size(stack))
+
+    def limited(self):
+        stack = size()
+        call("cuCtxGetLimit", ctypes.byref(stack), 0)
+        return str(stack.value)
 
     def info(self):
         free, total = size(), size()

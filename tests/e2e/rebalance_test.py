@@ -27,8 +27,9 @@ class RebalanceTest(unittest.TestCase):
         self.usage = pathlib.Path(folder) / "usage.jsonl"
         self.longwire = self.enterContext(tenants.TenantServer(
             {"batch": {}, "large": {}, "serving": {"priority": "latency_critical"},
-             "small": {"memory": "256MiB"}, "admin": {"admin": True}},
+             "small": {"memory": "256MiB"}, "pairs": {"devices": 2}, "admin": {"admin": True}},
             {"placement": "spread", "rebalance": rebalance, "memory": {"prepared": "0"},
+             "software_device": {"count": devices},
              "usage": {"file": str(self.usage)}},
             software_devices=devices, software_memory=DEVICE, warm_workers=0))
         return self.longwire
@@ -94,8 +95,8 @@ class RebalanceTest(unittest.TestCase):
         self.assertEqual("done", self.say(large, "alloc", 440), self.longwire.log_tail())
         [[its]] = self.where("large").values()
         self.assertEqual({pid: [1 - its] for pid in before}, self.where("batch"))
-        why = (f"to make room for a session of 'large' of the tenant 'large' ({sys.executable}), "
-               "which asks for 1 device with 0.5 GiB free")
+        why = (f"to make room for a session of 'large' of the tenant 'large' ("
+               f"{os.path.realpath(sys.executable)}), which asks for 1 device with 0.5 GiB free")
         self.assertEqual(2, self.log().count(f" ms, {why}"), self.log())
         self.assertIn(f"moved 2 sessions {why}", self.log())
         self.assertEqual(2, self.usage.read_text().count(why))
@@ -183,7 +184,7 @@ class RebalanceTest(unittest.TestCase):
     def test_several_devices_at_once(self):
         self.serve(devices=3)
         programs = [self.training() for _ in range(3)]
-        large = self.ready(self.large(LONGWIRE_DEVICES=2))
+        large = self.ready(self.client("pairs", LONGWIRE_MEMORY=WHOLE))
         where = self.where()
         self.assertEqual(2, len(where[large.pid]))
         self.assertEqual({tuple({0, 1, 2} - set(where[large.pid]))},
