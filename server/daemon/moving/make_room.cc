@@ -108,7 +108,7 @@ class SessionTable::RoomMaker {
       const auto session = table_.Find(one.session);
       one.best_effort = best_effort.contains(one.session);
       one.stays = session == nullptr || session->moving() || refused_.contains(one.session) ||
-                  !BoundToItsPlace(session->client(), *config, false).empty();
+                  !BoundToItsPlace(session->client(), *config).empty();
       if (session == nullptr || session->formerly.empty()) continue;
       one.moved =
           std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - session->opened());

@@ -38,8 +38,10 @@ class SessionTable::Mover {
         worker_(std::in_place, old),
         new_(std::in_place, table) {}
   ~Mover() {
+    const uint64_t next = new_->session() == nullptr ? 0 : new_->session()->id();
     worker_.reset();  // it goes on
     new_.reset();
+    if (has_both_) table_.pool_->Moved(*old_, moved_ ? old_->id() : next);
     if (moved_) return;
     old_->EndMove();
     table_.SendTerms(*table_.live_.Get());  // a client that came meanwhile got more time
@@ -64,8 +66,10 @@ class SessionTable::Mover {
   // After Ask.
   bool Go(std::string* sentence) {
     const auto begun = Clock::now();
-    if (!new_->Start(worker_->request(), old_->client().peer, device_, table_.LeasedBy(old_->id()),
-                     std::move(stream_), sentence) ||
+    PlacedSession placed;
+    if (!ChoosePlace(&placed, sentence) ||
+        !new_->Start(worker_->request(), old_->client().peer, &placed, std::move(stream_),
+                     sentence) ||
         !worker_->Hold(sentence)) {
       return false;
     }
@@ -73,6 +77,11 @@ class SessionTable::Mover {
     old_->SetMoves("stands still while it moves to " + where_);
     if (!Carry(sentence) || !Switch(sentence)) return false;
     const auto end = Clock::now();
+    if (over_) {
+      *sentence = "session " + std::to_string(old_->id()) + " has ended as it moved to device " +
+                  std::to_string(new_->device()) + ": its program was at its end" + why_;
+      return true;
+    }
     *sentence = "session " + std::to_string(old_->id()) + " has moved to device " +
                 std::to_string(new_->device()) + " and is session " + NewNumber() +
                 " there; it was prepared for " + Millis(held - begun) + " and stood still for " +
@@ -83,7 +92,7 @@ class SessionTable::Mover {
  private:
   bool Check(std::optional<int32_t> device, std::string* sentence) {
     const auto& keepers = old_->worker().keepers;
-    *sentence = BoundToItsPlace(old_->client(), *table_.live_.Get(), table_.gone_ != nullptr);
+    *sentence = BoundToItsPlace(old_->client(), *table_.live_.Get());
     if (!sentence->empty()) return false;
     if (keepers.size() != 1) {
       *sentence = "it has several devices";
@@ -93,6 +102,26 @@ class SessionTable::Mover {
       return true;
     }
     return false;
+  }
+
+  // In a pool its claim has the new device, too, from here on.
+  bool ChoosePlace(PlacedSession* placed, std::string* sentence) {
+    const uint64_t bytes = table_.LeasedBy(old_->id());
+    placed->time_left = TimeLeft(*old_);
+    if (device_) placed->devices = {*device_};
+    if (table_.pool_ == nullptr) {
+      if (!device_) placed->bytes = bytes;
+      return true;
+    }
+    placed->number = table_.pool_->NumberOf(*old_);
+    placed->bytes = old_->client().claimed_bytes;
+    *sentence = "no other device of this host has room for it";
+    for (int32_t device : device_ ? placed->devices : table_.DevicesFor(*old_, bytes)) {
+      has_both_ = table_.pool_->MayMove(*old_, device, sentence);
+      placed->devices = {device};
+      if (has_both_) break;
+    }
+    return has_both_;
   }
 
   bool Carry(std::string* sentence) {
@@ -120,14 +149,25 @@ class SessionTable::Mover {
     bool gone = worker_->End([this] { table_.warden_->Kill(old_->id()); });
     table_.usage_->Ended(table_.RecordOf(*old_, {0, "moved to session " + NewNumber() + why_}));
     table_.Abandon(old_->id());
-    if (!gone || !new_->Go()) {
-      *sentence = gone ? "its new worker ended at the switch"
-                       : "its old worker does not end, so its new one may not begin";
-      table_.End(next, {static_cast<uint32_t>(transport::kLaunchFailed), *sentence});
-      return false;
+    if (gone && new_->Go()) {
+      table_.HasBegun(next);
+      return true;
     }
-    table_.HasBegun(next);
-    return true;
+    return IsOver(gone, sentence);
+  }
+
+  // The new worker has not begun. Whether that is right: from the moment at which it is in the
+  // table its client may have come, and ended it as any session.
+  bool IsOver(bool gone, std::string* sentence) {
+    const auto& next = new_->session();
+    const auto end = next->end();
+    over_ = gone && end && end->code == 0;
+    if (over_) return true;
+    *sentence = gone ? "its new worker ended at the switch"
+                     : "its old worker does not end, so its new one may not begin";
+    if (end && !end->sentence.empty()) *sentence += ": " + end->sentence;
+    table_.End(next, {static_cast<uint32_t>(transport::kLaunchFailed), *sentence});
+    return false;
   }
 
   std::string NewNumber() const { return std::to_string(new_->session()->id()); }
@@ -140,7 +180,9 @@ class SessionTable::Mover {
   wire::Descriptor stream_;  // the new worker's end
   std::optional<OldWorker> worker_;
   std::optional<Successor> new_;
+  bool has_both_ = false;  // devices, in the pool
   bool moved_ = false;
+  bool over_ = false;  // its program ended at the switch
 };
 
 void SessionTable::Enter(const std::shared_ptr<ServerSession>& session) {
@@ -189,6 +231,22 @@ uint64_t SessionTable::LeasedBy(uint64_t session) {
     if (seat.session == session) leased += seat.leased;
   }
   return leased;
+}
+
+std::vector<int32_t> SessionTable::DevicesFor(const ServerSession& session, uint64_t bytes) {
+  std::string sentence;
+  auto stats = warden_->GetStats(&sentence);
+  std::vector<std::pair<uint64_t, int32_t>> roomy;
+  if (stats) {
+    for (const auto& [device, free] : placements_.Free(*stats)) {
+      const bool here = device == session.worker().keepers.front().device;
+      if (!here && free >= bytes) roomy.emplace_back(free, device);
+    }
+  }
+  std::ranges::sort(roomy, std::greater());
+  std::vector<int32_t> devices;
+  for (const auto& [free, device] : roomy) devices.push_back(device);
+  return devices;
 }
 
 std::vector<std::string> SessionTable::MoveAwayFrom(int32_t device) {

@@ -180,16 +180,17 @@ std::shared_ptr<ServerSession> SessionTable::StartSession(const wire::OpenReques
     usage_->Forget(id);
     return nullptr;
   }
-  ClientDescription client{base::Printable(request.program),
-                           base::Printable(request.host),
-                           request.pid,
-                           peer,
-                           DescriptorsOf(request, peer),
-                           placed == nullptr ? "" : placed->number,
-                           placed == nullptr ? declared : placed->bytes,
-                           told.time_limit,
-                           told.program_id,
-                           placed != nullptr && placed->alone};
+  ClientDescription client{
+      base::Printable(request.program),
+      base::Printable(request.host),
+      request.pid,
+      peer,
+      DescriptorsOf(request, peer),
+      placed == nullptr ? "" : placed->number,
+      placed == nullptr ? declared : placed->bytes,
+      placed != nullptr && placed->time_left != 0 ? placed->time_left : told.time_limit,
+      told.program_id,
+      placed != nullptr && placed->alone};
   auto session = std::make_shared<ServerSession>(id, std::move(client), std::move(worker));
   std::vector<scheduler::DeviceId> devices;
   for (const warden::KeeperProcess& keeper : session->worker().keepers) {
@@ -352,7 +353,7 @@ OpenedSession SessionTable::Open(std::span<const std::byte> bytes, wire::Version
   if (!versions) return Refuse(peer, &request, std::move(refusal));
   refusal = {transport::kDeviceUnavailable, RefusalReason::kNoDevice,
              "this server opens sessions where its pool has placed them"};
-  if (gone_ && placed == nullptr) return Refuse(peer, &request, std::move(refusal));
+  if (pool_ != nullptr && placed == nullptr) return Refuse(peer, &request, std::move(refusal));
   const size_t descriptors = DescriptorsOf(request, peer);
   if (!Admit(peer, descriptors, &refusal)) return Refuse(peer, &request, std::move(refusal));
   OpenedSession opened;
@@ -446,7 +447,7 @@ void SessionTable::End(const std::shared_ptr<ServerSession>& session,
   Release(session->client().peer, session->client().descriptors);
   usage_->Ended(RecordOf(*session, closed));
   Abandon(session->id());
-  if (gone_) gone_(*session);
+  if (pool_ != nullptr) pool_->Gone(*session);
   const Peer& peer = session->client().peer;
   const bool away = session->detached_since() != Clock::time_point::max();
   const auto grace = config::ResumeGrace(*live_.Get());

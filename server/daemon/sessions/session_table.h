@@ -20,6 +20,7 @@
 #include "server/daemon/checkpoints/suspended.h"
 #include "server/daemon/policies/policies.h"
 #include "server/daemon/policies/takers.h"
+#include "server/daemon/pool/pool_places.h"
 #include "server/daemon/sessions/farewells.h"
 #include "server/daemon/sessions/identity_figures.h"
 #include "server/daemon/sessions/images.h"
@@ -48,6 +49,7 @@ struct PlacedSession {
   std::string number;            // in the pool
   std::vector<int32_t> devices;  // none: one that the placement chooses
   uint64_t bytes = 0;            // promised on each
+  uint64_t time_left = 0;        // of its time limit, in seconds; 0: what its program asks for
   uint64_t kept_by = 0;          // the number under which PlacementTable keeps the devices for it
   bool alone = false;            // nobody else gets these devices
   std::vector<uint64_t> tried;   // sessions of this table that were made for it
@@ -72,10 +74,9 @@ class SessionTable {
   // `placed`: in a pool, where it has to go.
   OpenedSession Open(std::span<const std::byte> request, wire::VersionRange link, const Peer& peer,
                      const std::atomic<bool>& cancelled, PlacedSession* placed = nullptr);
-  // From now on sessions are opened where the pool has placed them, and nowhere else; `gone` is
-  // called for each that has ended. Before the first Open.
-  using Gone = std::function<void(const ServerSession& session)>;
-  void JoinPool(Gone gone) { gone_ = std::move(gone); }
+  // From now on sessions are opened where the pool has placed them, and nowhere else. Before the
+  // first Open.
+  void JoinPool(PoolPlaces* places) { pool_ = places; }
   // `request` is nullptr where it was not read.
   OpenedSession Refuse(const Peer& peer, const wire::OpenRequest* request, OpeningRefusal refusal);
   // Bytes of all devices that can be lent together; 0: not known yet.
@@ -198,6 +199,8 @@ class SessionTable {
   class Successor;
   // Bytes of device memory.
   uint64_t LeasedBy(uint64_t session);
+  // Where so much is free, but for its own device; where most is first.
+  std::vector<int32_t> DevicesFor(const ServerSession& session, uint64_t bytes);
   // Sessions move to other devices so that one gets in that fits nowhere (make_room.cc). False if
   // there is no room all the same; those that have moved stay where they are then.
   bool MakeRoom(const wire::OpenRequest& request, const Peer& peer,
@@ -275,7 +278,7 @@ class SessionTable {
   ProgramStatistics statistics_;
   std::atomic<uint64_t> lendable_{0};  // of all devices, as the warden said last; 0: not yet
   Check check_;
-  Gone gone_;  // none: there is no pool
+  PoolPlaces* pool_ = nullptr;  // null: there is none
   LinkedSessions linked_sessions_;
   base::Mutex bridges_mutex_{base::ranks::kAskedBridges};
   OnAsked bridges_ LONGWIRE_GUARDED_BY(bridges_mutex_);
