@@ -30,7 +30,6 @@ warm_workers: 1
 software_device:
   count: 1
 placement: least_loaded
-rebalance: false
 scheduler:
   policy: strict_priority
   turn: 10ms
@@ -95,6 +94,7 @@ checkpoint_own_sessions: 0
 checkpoint_own_bytes: 64GiB
 kernel_statistics: none
 kernel_history: none
+rebalance: false
 )";
 
 TEST(WriterTest, EffectiveValuesWithTheirUnits) {
