@@ -63,6 +63,8 @@ class SessionTable::RoomMaker {
       const uint64_t refused =
           table_.MoveAll(plan.moves, "to make room for " + Who(), [this] { return MayGoOn(); });
       if (refused == 0) {
+        // Somebody else may have made room meanwhile.
+        if (plan.moves.empty()) return true;
         Log(LogLevel::kInfo, peer_.subject(),
             "moved " + std::to_string(plan.moves.size()) + " sessions to make room for " + Who());
         return true;
