@@ -249,12 +249,12 @@ class PoolMovingTest(unittest.TestCase):
         program.stdin.write("lock\ncheckpoint\n")
         program.stdin.flush()
         self.assertEqual(["0 1", "0 2"],
-                         [program.stdout.readline().strip() for _ in range(2)])
+                         [server.next_line(program).strip() for _ in range(2)])
         server.wait_for(self.pool.no_claims, 20, "the end of its claim")
         program.stdin.write("restore\nunlock\n")
         program.stdin.flush()
         self.assertEqual(["0 1", "0 0"],
-                         [program.stdout.readline().strip() for _ in range(2)])
+                         [server.next_line(program).strip() for _ in range(2)])
         self.await_claims([self.device(program)])
         out, err = program.communicate(timeout=60)
         self.assertEqual((0, "PASS driver_own_checkpoint"), (program.returncode, out.strip()), err)

@@ -44,7 +44,7 @@ class RebalanceTest(unittest.TestCase):
         return process
 
     def ready(self, process):
-        line = process.stdout.readline()
+        line = server.next_line(process)
         if line != "READY\n":
             process.kill()
             self.fail((line, process.communicate(), self.longwire.log_tail()))
@@ -60,7 +60,7 @@ class RebalanceTest(unittest.TestCase):
     def say(self, process, *words):
         process.stdin.write(" ".join(map(str, words)) + "\n")
         process.stdin.flush()
-        return process.stdout.readline().strip()
+        return server.next_line(process).strip()
 
     def large(self, memory=WHOLE, **variables):
         return self.client("large", LONGWIRE_MEMORY=memory, **variables)

@@ -149,7 +149,7 @@ class RulesTest(unittest.TestCase):
                 process.stdin.write("\n")
                 process.stdin.flush()
             for _ in range(2):
-                lines = [process.stdout.readline().strip() for _ in range(4)]
+                lines = [server.next_line(process).strip() for _ in range(4)]
                 self.assertEqual([*expected, "READY"], lines, longwire.log_tail())
                 moved = migrate()
                 self.assertEqual(0, moved.code, (moved, longwire.log_tail()))
@@ -177,12 +177,12 @@ class RulesTest(unittest.TestCase):
                 stdout=subprocess.PIPE, text=True)
             self.addCleanup(process.communicate)
             self.addCleanup(process.kill)
-            self.assertEqual("READY\n", process.stdout.readline(), longwire.log_tail())
+            self.assertEqual("READY\n", server.next_line(process), longwire.log_tail())
 
             def say(*words):
                 process.stdin.write(" ".join(map(str, words)) + "\n")
                 process.stdin.flush()
-                return process.stdout.readline().strip()
+                return server.next_line(process).strip()
 
             def reload(rules):
                 longwire.config_file.write_text(json.dumps({"rules": rules} if rules else {}))
