@@ -99,7 +99,7 @@ class RebalanceTest(unittest.TestCase):
                f"{os.path.realpath(sys.executable)}), which asks for 1 device with 0.5 GiB free")
         self.assertEqual(2, self.log().count(f" ms, {why}"), self.log())
         self.assertIn(f"moved 2 sessions {why}", self.log())
-        self.assertEqual(2, self.usage.read_text().count(why))
+        server.wait_for(lambda: self.usage.read_text().count(why) == 2, 10, "the usage records")
         time.sleep(0.5)
         self.all_end(programs)
         # What it has it keeps.

@@ -39,7 +39,7 @@ class TimeLimitTest(unittest.TestCase):
                  longwire.address, "--", longwire.program("counted_training.static"), "stdin"],
                 env=longwire.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE, text=True)
-            self.assertEqual("READY", server.first_line(program).strip(), longwire.log_tail())
+            self.assertEqual("READY", server.next_line(program).strip(), longwire.log_tail())
 
             def admin(*words):
                 done = longwire.cli("admin", *map(str, words))
