@@ -10,6 +10,7 @@
 
 #include "scheduler/core.h"
 #include "scheduler/placement/placement.h"
+#include "scheduler/placement/rebalance.h"
 #include "scheduler/pool/pool.h"
 #include "scheduler/testing/transcript.h"
 
@@ -39,14 +40,17 @@ class CoreCommands {
   std::map<std::pair<SessionId, DeviceId>, Decision> told_;
 };
 
-// device, place, fill.
+// device, place, occupy, rebalance.
 class PlacementCommands {
  public:
   std::string Run(const Command& command);
 
  private:
   std::string Place(const Command& command);
+  void Occupy(const Command& command);
+  std::string Rebalance(const Command& command);
   std::map<DeviceId, DeviceLoad> devices_;
+  std::vector<Occupant> occupants_;
 };
 
 // pool, host, ask, queue.

@@ -41,7 +41,8 @@ TEST_P(TranscriptTest, PrintsWhatItSays) {
         std::string output;
         for (const Command& command : block) {
           const std::string& verb = command.Word(0);
-          const bool places = verb == "device" || verb == "place" || verb == "server";
+          const bool places = verb == "device" || verb == "place" || verb == "server" ||
+                              verb == "occupy" || verb == "rebalance";
           const bool pools = verb == "pool" || verb == "host" || verb == "ask" || verb == "queue";
           if (pools) output += pool.Run(command);
           if (pools) continue;

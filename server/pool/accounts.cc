@@ -63,6 +63,28 @@ void GiveBack(const Claim& claim, Capacity* capacity) {
   SetFormat(capacity);
 }
 
+bool TakeAlso(int32_t ordinal, Claim* claim, Capacity* capacity) {
+  for (const Device& device : capacity->devices()) {
+    if (device.ordinal() != ordinal) continue;
+    if (Has(*claim, device)) return true;
+    if (device.cordoned() || device.alone() || (claim->alone() && device.sessions() != 0) ||
+        device.bytes() + BytesOn(*claim, device) > device.total()) {
+      return false;
+    }
+    GiveBack(*claim, capacity);
+    claim->add_devices(ordinal);
+    Add(*claim, capacity);
+    return true;
+  }
+  return false;
+}
+
+void SetDevices(const Claim& as, Claim* claim, Capacity* capacity) {
+  GiveBack(*claim, capacity);
+  *claim->mutable_devices() = as.devices();
+  Add(*claim, capacity);
+}
+
 void Rewrite(const Claims& claims, Capacity* capacity) {
   capacity->set_sessions(0);
   for (Device& device : *capacity->mutable_devices()) {

@@ -16,6 +16,10 @@ uint64_t BytesOn(const Claim& claim, const Device& device);
 [[nodiscard]] bool Take(const Claim& claim, Capacity* capacity);
 // The opposite of Take.
 void GiveBack(const Claim& claim, Capacity* capacity);
+// The claim gets this device, too. False, and nothing changes, where there is no room.
+[[nodiscard]] bool TakeAlso(int32_t ordinal, Claim* claim, Capacity* capacity);
+// From now on it has the devices that `as` has, whatever else is promised there.
+void SetDevices(const Claim& as, Claim* claim, Capacity* capacity);
 // As if nothing were claimed, then all of `claims`, also where that is more than there is.
 void Rewrite(const Claims& claims, Capacity* capacity);
 // Whether it is what Rewrite would make.

@@ -138,7 +138,7 @@ void HostPart::Over(const std::string& number, std::vector<uint64_t> sessions) {
 void HostPart::Loop() {
   while (true) {
     Step();
-    const bool busy = !Listed(State::kOver, 1).empty();
+    const bool busy = !Listed(State::kOver, 1).empty() || !Unsettled().empty();
     const auto deadline = Clock::now() + (busy ? kStep : kIdleStep);
     base::MutexLock lock(mutex_);
     if (stop_) return;
@@ -174,6 +174,7 @@ void HostPart::Step() {
     next_check_ = Clock::now() + kCheck;
   }
   WriteOpened();
+  SettleMoved();
   GiveBackOver();
   if (Clock::now() >= next_load_) {
     WriteLoad();
@@ -363,7 +364,9 @@ std::vector<std::string> HostPart::Gone() {
     std::vector<uint64_t> sessions;
     {
       base::MutexLock lock(mutex_);
-      sessions = known_[number].sessions;
+      const Known& known = known_[number];
+      if (known.moves) continue;  // there is another worker
+      sessions = known.sessions;
     }
     if (facts_.AreGone(sessions)) gone.push_back(number);
     if (gone.size() == kAtOnce) break;

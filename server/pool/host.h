@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -85,6 +86,13 @@ class HostPart {
   void Opened(const std::string& number);
   void Over(const std::string& number, std::vector<uint64_t> sessions);
 
+  // A session that is open here may go to this device of the host: from now on its claim has both.
+  // False with a sentence; then nothing may begin there. moves.cc
+  bool MayMove(const std::string& number, int32_t device, std::string* sentence);
+  // After MayMove, whatever came of it: the claim gets what Running says of the session, once
+  // nothing is left of `gone`, the daemon's numbers of what it does not run in.
+  void Moved(const std::string& number, std::vector<uint64_t> gone);
+
  private:
   using Clock = std::chrono::steady_clock;
   enum class State { kSeen, kOpening, kOpen, kOver };
@@ -92,7 +100,15 @@ class HostPart {
     State state = State::kSeen;
     Clock::time_point since = Clock::now();
     bool written = false;            // etcd knows that it is open
-    std::vector<uint64_t> sessions;  // of one that is over
+    bool moves = false;              // its claim is changed, or may be
+    bool unsettled = false;          // it may have more devices in etcd than the session has
+    std::vector<uint64_t> sessions;  // of one that is over, or has moved
+  };
+  // A claim and the host's capacity, with the revisions at which they were written.
+  struct ReadRecord {
+    Claim claim;
+    Capacity capacity;
+    int64_t claim_changed = 0, capacity_changed = 0;
   };
   // What etcd says of this host at one revision.
   struct Truth {
@@ -121,6 +137,17 @@ class HostPart {
   void Sign(Capacity* now);
   // alone.cc
   Claims Kept();
+  // moves.cc
+  bool ReadClaim(const std::string& number, ReadRecord* read, std::string* sentence);
+  bool WriteClaim(const std::string& number, const ReadRecord& read, bool* written,
+                  std::string* sentence);
+  bool AwaitClaim(const std::string& number, uint64_t* incarnation, std::string* sentence);
+  bool TakeDevice(const std::string& number, int32_t device, uint64_t incarnation,
+                  std::string* sentence);
+  std::set<std::string> Unsettled();
+  void SettleMoved();
+  void Settle(const std::string& number, const std::vector<uint64_t>& gone);
+  bool GiveUpDevices(const std::string& number);
   // The rest
   void Check();
   void Follow(const etcd::pb::KeyValue& kv);

@@ -113,7 +113,8 @@ Claims HostPart::Living() {
 // sum. Nobody else writes them: without host/H nothing is placed here.
 bool HostPart::Reconcile(Truth* truth, Capacity now, std::string* sentence) {
   const std::string key = Key(kCapacities, options_.name);
-  DropGone();  // reading etcd may have taken long
+  DropGone();                                        // reading etcd may have taken long
+  const std::set<std::string> moving = Unsettled();  // first: one that settles now is in Living
   const Claims living = Living();
   Claims wanted;
   for (const auto& [number, claim] : living) {
@@ -122,7 +123,10 @@ bool HostPart::Reconcile(Truth* truth, Capacity now, std::string* sentence) {
     if (!known && claim.devices_size() == 0) continue;
     Claim& kept = wanted[number] = known ? found->second : claim;
     kept.set_incarnation(incarnation_);
-    if (claim.devices_size() != 0) kept.set_state(OPEN);
+    if (claim.devices_size() == 0) continue;
+    kept.set_state(OPEN);
+    // It may have moved since that was written; while it moves it keeps what it has there.
+    if (!moving.contains(number)) *kept.mutable_devices() = claim.devices();
   }
   // Those that go are first: their room may be others' by now.
   std::vector<std::string> numbers;

@@ -21,19 +21,32 @@ class Facts : public HostFacts {
  public:
   bool Describe(Capacity* capacity, std::string*) override {
     capacity->set_sessions_limit(2);
-    Device& device = *capacity->add_devices();
-    device.set_uuid("gpu1-software-0");
-    device.set_total(8 * kGiB);
+    for (int ordinal = 0; ordinal < devices; ++ordinal) {
+      Device& device = *capacity->add_devices();
+      device.set_ordinal(ordinal);
+      device.set_uuid("gpu1-software-" + std::to_string(ordinal));
+      device.set_total(8 * kGiB);
+    }
     return true;
   }
   Load Loads() override { return {}; }
   std::optional<Warm> Warmth() override { return {}; }
-  Claims Running() override { return running; }
+  Claims Running() override {
+    base::MutexLock lock(mutex);
+    return running;
+  }
   bool AreGone(const std::vector<uint64_t>&) override { return gone.load(); }
   size_t EndAll(const std::string&) override { return 0; }
 
-  Claims running;
+  void Run(const std::string& number, const Claim& claim) {
+    base::MutexLock lock(mutex);
+    running[number] = claim;
+  }
+
+  int devices = 1;
   std::atomic<bool> gone{true};
+  base::Mutex mutex;
+  Claims running;
 };
 
 class PoolTest : public etcd_testing::Cluster {
@@ -73,12 +86,12 @@ class PoolTest : public etcd_testing::Cluster {
 
   // Where the session was placed; a sentence where it was not.
   std::string Place(const std::string& number, const std::string& identity = "alice",
-                    const std::string& ticket = kTicket) {
+                    const std::string& ticket = kTicket, uint64_t bytes = kGiB) {
     Request request;
     request.set_tenant("research");
     request.set_identity(identity);
     request.set_devices(1);
-    request.set_bytes(kGiB);
+    request.set_bytes(bytes);
     request.set_ticket_hash(HashOf(ticket));
     Answer answer;
     std::string sentence;
@@ -176,11 +189,11 @@ TEST_F(PoolTest, AHostThatComesBackWritesWhatIsSo) {
   ASSERT_TRUE(Admit("aa"));
   Leave();
   // One session has survived; one was opened before there was a pool.
-  facts_.running["aa"] = claim_;
+  facts_.Run("aa", claim_);
   Claim local;
   local.set_local(true);
   local.add_devices(0);
-  facts_.running["0-17"] = local;
+  facts_.Run("0-17", local);
   Join();
   EXPECT_EQ(ClaimState("aa"), "OPEN");
   EXPECT_EQ(ClaimState("bb"), "-");
@@ -195,7 +208,7 @@ TEST_F(PoolTest, WhatEtcdHasLostIsWrittenAgain) {
   ASSERT_TRUE(Admit("aa"));
   host_->Opened("aa");
   ASSERT_TRUE(Within(5, [&] { return ClaimState("aa") == "OPEN"; }));
-  facts_.running["aa"] = claim_;
+  facts_.Run("aa", claim_);
   etcd::pb::DeleteRangeRequest request;
   etcd::pb::DeleteRangeResponse reply;
   request.set_key("longwire/claim/gpu1/aa");
@@ -203,6 +216,108 @@ TEST_F(PoolTest, WhatEtcdHasLostIsWrittenAgain) {
   EXPECT_TRUE(Within(10, [&] { return ClaimState("aa") == "OPEN"; }));
   EXPECT_TRUE(Within(10, [&] { return host_->joined(&sentence_); })) << sentence_;
   EXPECT_EQ(Sessions(), 1u);
+}
+
+class PoolMovesTest : public PoolTest {
+ protected:
+  void SetUp() override {
+    facts_.devices = 2;
+    PoolTest::SetUp();
+    ASSERT_EQ(Place("aa"), "gpu1");
+    ASSERT_TRUE(Admit("aa")) << sentence_;
+    ASSERT_EQ(Devices("aa"), "0");
+    RunOn("aa", 0);
+    host_->Opened("aa");
+  }
+  void RunOn(const std::string& number, int32_t device) {
+    Claim claim = claim_;
+    claim.clear_devices();
+    claim.add_devices(device);
+    facts_.Run(number, claim);
+  }
+  // Of its claim; and the host's sums have to be those of all claims.
+  std::string Devices(const std::string& number) {
+    Claim claim;
+    std::string devices;
+    if (!Decode(Get("longwire/claim/gpu1/" + number), &claim)) return "?";
+    for (int32_t device : claim.devices()) devices += std::to_string(device);
+    return devices;
+  }
+  std::string Bytes() {
+    Capacity capacity;
+    if (!Decode(Get("longwire/cap/gpu1"), &capacity)) return "?";
+    std::string bytes;
+    for (const Device& device : capacity.devices()) {
+      bytes +=
+          std::to_string(device.bytes() / kGiB) + "/" + std::to_string(device.sessions()) + " ";
+    }
+    return bytes;
+  }
+  void SignalMembers(int signal) {
+    for (pid_t pid : pids_) kill(pid, signal);
+  }
+};
+
+TEST_F(PoolMovesTest, ASessionHasBothDevicesUntilNothingIsLeftOnOne) {
+  ASSERT_TRUE(host_->MayMove("aa", 1, &sentence_)) << sentence_;
+  EXPECT_EQ(Devices("aa"), "01");
+  EXPECT_EQ(Bytes(), "1/1 1/1 ");
+  EXPECT_EQ(Sessions(), 1u);
+  facts_.gone = false;
+  RunOn("aa", 1);
+  host_->Moved("aa", {7});
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  EXPECT_EQ(Devices("aa"), "01");
+  facts_.gone = true;
+  EXPECT_TRUE(Within(5, [&] { return Devices("aa") == "1"; })) << Devices("aa");
+  EXPECT_EQ(Bytes(), "0/0 1/1 ");
+  // And back, but it stays where it is after all.
+  ASSERT_TRUE(host_->MayMove("aa", 0, &sentence_)) << sentence_;
+  EXPECT_EQ(Bytes(), "1/1 1/1 ");
+  host_->Moved("aa", {8});
+  EXPECT_TRUE(Within(5, [&] { return Devices("aa") == "1"; })) << Devices("aa");
+  EXPECT_EQ(Bytes(), "0/0 1/1 ");
+}
+
+TEST_F(PoolMovesTest, WhatIsPromisedToOthersIsNotItsToo) {
+  ASSERT_EQ(Place("bb", "alice", kTicket, 8 * kGiB), "gpu1");
+  ASSERT_EQ(Devices("bb"), "1");
+  EXPECT_FALSE(host_->MayMove("aa", 1, &sentence_));
+  EXPECT_NE(sentence_.find("has promised device 1 to others"), std::string::npos) << sentence_;
+  EXPECT_FALSE(host_->MayMove("aa", 5, &sentence_)) << "there is none";
+  EXPECT_FALSE(host_->MayMove("cc", 0, &sentence_)) << "nobody knows it";
+  EXPECT_EQ(Devices("aa"), "0");
+  EXPECT_EQ(Bytes(), "1/1 8/1 ");
+}
+
+TEST_F(PoolMovesTest, OneThatEndsWhileItMovesGivesBothBack) {
+  ASSERT_TRUE(host_->MayMove("aa", 1, &sentence_)) << sentence_;
+  host_->Over("aa", {6});
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  EXPECT_EQ(Devices("aa"), "01") << "there is another worker";
+  host_->Moved("aa", {7});
+  EXPECT_TRUE(Within(5, [&] { return Bytes() == "0/0 0/0 "; })) << Bytes();
+  EXPECT_EQ(ClaimState("aa"), "-");
+}
+
+TEST_F(PoolMovesTest, WithoutEtcdNothingMoves) {
+  ASSERT_TRUE(Within(5, [&] { return ClaimState("aa") == "OPEN"; }));
+  SignalMembers(SIGSTOP);
+  EXPECT_FALSE(host_->MayMove("aa", 1, &sentence_));
+  EXPECT_NE(sentence_.find("the pool does not say whether it may"), std::string::npos) << sentence_;
+  SignalMembers(SIGCONT);
+  EXPECT_TRUE(Within(30, [&] { return host_->MayMove("aa", 1, &sentence_); })) << sentence_;
+  host_->Moved("aa", {});
+  EXPECT_TRUE(Within(10, [&] { return Devices("aa") == "0"; })) << Devices("aa");
+  EXPECT_EQ(Bytes(), "1/1 0/0 ");
+}
+
+TEST_F(PoolMovesTest, AHostThatJoinsAnewSaysWhereItsSessionsAre) {
+  Leave();
+  RunOn("aa", 1);
+  Join();
+  EXPECT_EQ(Devices("aa"), "1");
+  EXPECT_EQ(Bytes(), "0/0 1/1 ");
 }
 
 TEST_F(PoolTest, APlacerThatIsNotElectedAnyMorePlacesNothing) {

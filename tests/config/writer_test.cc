@@ -94,6 +94,7 @@ checkpoint_own_sessions: 0
 checkpoint_own_bytes: 64GiB
 kernel_statistics: none
 kernel_history: none
+rebalance: false
 )";
 
 TEST(WriterTest, EffectiveValuesWithTheirUnits) {

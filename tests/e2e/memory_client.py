@@ -1,7 +1,9 @@
-"""Allocates, frees and asks what is free, a command a line; memory_information_test.py runs it.
+"""Allocates, frees and asks what is free, a command a line; tests run it.
 
     alloc MIB, free        the program's newest allocation
+    share                  a handle of it for other processes
     create MIB, release    the same by reserved addresses and mapped memory
+    limit BYTES, limited   the context's stacks
     info                   bytes that are free, and all
     infos COUNT            asks that often; the last answer
     log                    the driver's log of errors, in one line
@@ -52,6 +54,9 @@ class Program:
     def free(self):
         call("cuMemFree_v2", self.allocated.pop())
 
+    def share(self):
+        call("cuIpcGetMemHandle", ctypes.create_string_buffer(64), self.allocated[-1])
+
     def create(self, mib):
         handle, address = u64(), u64()
         properties = Properties(type=1, place=1)
@@ -68,6 +73,14 @@ class Program:
         call("cuMemUnmap", address, size(mib * MIB))
         call("cuMemRelease", handle)
         call("cuMemAddressFree", address, size(mib * MIB))
+
+    def limit(self, stack):
+        call("cuCtxSetLimit", 0, size(stack))
+
+    def limited(self):
+        stack = size()
+        call("cuCtxGetLimit", ctypes.byref(stack), 0)
+        return str(stack.value)
 
     def info(self):
         free, total = size(), size()

@@ -1,6 +1,7 @@
 """Sessions that move between two devices of a server while their programs run: each computes
 everything a second time on the host and counts its kernels on the device."""
 import os
+import pathlib
 import random
 import re
 import signal
@@ -181,6 +182,83 @@ class MovingTest(counted_training.TrainingCase):
         self.assertIn("stands still", said)
         time.sleep(0.3)
         self.expect_right(longwire, program)
+
+    def holds_still(self, longwire, pid, move):
+        """Lets the process run for moments until the session stands still, and it does then. False
+        if the move was faster."""
+        while move.poll() is None:
+            os.kill(pid, signal.SIGSTOP)
+            if "stands still" in longwire.cli("status").out:
+                return True
+            os.kill(pid, signal.SIGCONT)
+            time.sleep(0.001)
+        return False
+
+    def stop_at_the_switch(self, longwire):
+        """A move whose new worker waits for the end of the old one, which is stopped and killed for
+        that after 5 s; and the new worker."""
+        for _ in range(20):
+            session = self.session(longwire)
+            old = session["worker_pid"]
+            move = self.begin(longwire, session["id"], 1 - session["seats"][0].get("device", 0))
+            new = None
+            while new is None:
+                new = next((pid for pid in longwire.processes().get("longwire-worker", [])
+                            if pid != old), None)
+            if self.holds_still(longwire, new, move):
+                time.sleep(0.5)  # the old one writes what it has, which is little
+                os.kill(old, signal.SIGSTOP)
+                os.kill(new, signal.SIGCONT)
+                server.wait_for(
+                    lambda number=session["id"]: self.session(longwire)["id"] != number, 5,
+                    "the switch")
+                if server.is_alive(old):
+                    return move, new
+            _, err = move.communicate(timeout=60)
+            self.assertEqual((0, ""), (move.returncode, err), longwire.log_tail())
+        self.fail("each move was faster than the test")
+
+    def small(self, longwire):
+        """A program whose state goes into a socket at once."""
+        program = subprocess.Popen(
+            longwire.command(sys.executable, str(pathlib.Path(__file__).with_name(
+                "memory_client.py"))), env=longwire.environment(PYTHONDONTWRITEBYTECODE=1),
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(program.communicate)
+        self.addCleanup(program.kill)
+        self.assertEqual("READY\n", server.next_line(program), longwire.log_tail())
+        return program
+
+    def test_a_program_that_ends_at_the_switch(self):
+        """Between the old worker's end and the new one's beginning: nothing has failed."""
+        longwire = self.serve(warm_workers=0)
+        found = None
+        # A slow host may be at the switch no more when the program has ended.
+        for _ in range(10):
+            program = self.small(longwire)
+            move, _ = self.stop_at_the_switch(longwire)
+            out, err = program.communicate(timeout=60)
+            self.assertEqual((0, "", ""), (program.returncode, out, err))
+            out, err = move.communicate(timeout=60)
+            self.assertEqual((0, ""), (move.returncode, err), longwire.log_tail())
+            self.assertNotIn("does not move", longwire.log.read_text())
+            server.wait_for(longwire.is_unused, 10, "the memory of both workers")
+            found = re.search(r"session \d+ has ended as it moved to device \d: its program was at "
+                              "its end", out)
+            if found:
+                break
+        self.assertIsNotNone(found, out)
+
+    def test_a_worker_that_ends_at_the_switch(self):
+        """That is an error, of the program too."""
+        longwire = self.serve(warm_workers=0)
+        self.small(longwire)
+        move, new = self.stop_at_the_switch(longwire)
+        os.kill(new, signal.SIGKILL)
+        _, err = move.communicate(timeout=60)
+        self.assertEqual(1, move.returncode)
+        self.assertIn("its new worker ended at the switch: ", err)
+        server.wait_for(longwire.is_unused, 10, "the memory of both workers")
 
     def test_a_worker_that_is_killed_meanwhile(self):
         """A new worker that dies changes nothing; without its old one the session ends."""

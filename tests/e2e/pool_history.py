@@ -3,8 +3,9 @@
 At every revision: cap/H is the sum of H's claims, and no more than there is; a session has one
 claim, at the host that sess/N names; a claim of a host that is not in the pool goes only when the
 host joins anew, or is forgotten; a tenant's sessions, and the parts of its memory, whose sum ten/T
-has, never grow beyond its limits, which are those of the configuration; a device that a session
-has to itself has no other claim; the claims of a program on several hosts come in one revision."""
+has, never grow beyond its limits, which are those of the configuration; a device that a
+session has to itself has no other claim; a session that moves has both devices before it has one
+alone; the claims of a program on several hosts come in one revision."""
 import copy
 import itertools
 
@@ -51,6 +52,7 @@ class Checker:
             self.check_books(revision, host)
             self.check_alone(revision, host)
             self.check_goes(revision, host, before)
+            self.check_moves(revision, host, before)
         for key in {key for _, key, value in changes if value is not None} - set(before):
             self.check_places(revision, key)
         if any(key.startswith(("sess/", "claim/")) for _, key, _ in changes):
@@ -155,6 +157,17 @@ class Checker:
         joins = capacity and int(capacity["incarnation"]) > self.entries.get(host, 0)
         if not joins and host not in self.forgotten:
             self.fault(revision, f"{host} is not in the pool and lost the claims {sorted(gone)}")
+
+    def check_moves(self, revision, host, before):
+        """But for a host that joins anew and says what is so: nothing is placed there then."""
+        was, now = self.claims(host, before), self.claims(host)
+        if f"host/{host}" not in before:
+            return
+        for number in set(was) & set(now):
+            if not set(was[number]["devices"]) & set(now[number]["devices"]):
+                self.fault(revision, f"session {number} of {host} went from devices "
+                                     f"{was[number]['devices']} to {now[number]['devices']} "
+                                     "without both")
 
     def check_owners(self, revision, changes, before):
         for _, key, value in changes:

@@ -56,7 +56,9 @@ class PoolRestoredTest(unittest.TestCase):
             self.pool.servers["a"].run("vector_add.static").err, 40, "the reason")
         # The others have written theirs.
         for host in "ac":
-            self.assertEqual(before[host].keys(), self.pool.claims()[host].keys())
+            server.wait_for(
+                lambda host=host: self.pool.claims()[host].keys() == before[host].keys(), 20,
+                f"the claims of {host}")
         self.assertEqual(1, len(self.pool.claims()["b"]))
         self.assertEqual(6, len(self.programs))
         self.pool.servers["b"].start_daemon()

@@ -29,6 +29,16 @@ def place_sessions(case):
     case.assertEqual([1, 1, 0], [device(), device(), device()])
 
 
+@probe("rebalance")
+def make_room(case):
+    for _ in range(2):
+        case.longwire.reload(placement="spread")
+        start(case, "alpha")
+    case.assertIn("no device has that much", runs(case, "beta", LONGWIRE_MEMORY="480MiB"))
+    case.longwire.reload(rebalance=True)
+    case.assertEqual(True, runs(case, "beta", LONGWIRE_MEMORY="480MiB"))
+
+
 @probe("metrics_per_session")
 def show_sessions(case):
     def has_sessions():

@@ -2,7 +2,9 @@
 the wire; and longwire rules check and explain."""
 import contextlib
 import json
+import pathlib
 import subprocess
+import sys
 import unittest
 
 import server
@@ -123,6 +125,88 @@ class RulesTest(unittest.TestCase):
         self.assertIn(f"{60 * MIB} cudaErrorMemoryAllocation", lines)
         lines = self.allocations([{"retry": {"count": 100, "back_off": "100ms"}}])
         self.assertIn(f"{60 * MIB} cudaSuccess", lines)
+
+    def test_a_session_that_moves_has_its_rules_there(self):
+        """Those of the configuration as it is then: what they forbid now that it has done before
+        is done again in a move, and refuses it."""
+        shape = {"kernel": SHAPE, "launch": {"grid": "2", "block": "32x1", "unsafe": True}}
+        rules = [ADD, shape, {"deny": "cuMemcpyHtoD"}, {"jit": {"registers": 64}}]
+        expected = ["shape cudaSuccess 2 32", "add cudaErrorNotPermitted 0",
+                    "up cudaErrorNotPermitted"]
+        with server.Server(config=json.dumps({"rules": rules}), software_devices=2) as longwire:
+            process = subprocess.Popen(
+                longwire.command(longwire.program("under_rules.static"),
+                                 *(3 * ["shape", "add", "up", "ready"])[:-1]),
+                env=longwire.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE, text=True)
+
+            def migrate():
+                (session,) = longwire.status()["sessions"]
+                here = session["seats"][0].get("device", 0)
+                return longwire.cli("admin", "migrate", str(session["id"]), str(1 - here))
+
+            def go_on():
+                process.stdin.write("\n")
+                process.stdin.flush()
+            for _ in range(2):
+                lines = [server.next_line(process).strip() for _ in range(4)]
+                self.assertEqual([*expected, "READY"], lines, longwire.log_tail())
+                moved = migrate()
+                self.assertEqual(0, moved.code, (moved, longwire.log_tail()))
+                if _ == 0:
+                    go_on()
+            longwire.config_file.write_text(json.dumps(
+                {"rules": [*rules, {"name": "none", "deny": ["cuModuleLoad"]}]}))
+            self.assertEqual(0, longwire.cli("admin", "reload").code)
+            refused = migrate()
+            self.assertEqual(1, refused.code, refused)
+            self.assertIn("it cannot be rebuilt on that device", refused.err)
+            go_on()
+            out, err = process.communicate(timeout=60)
+            self.assertEqual(expected, out.splitlines()[:3], (err, longwire.log_tail()))
+            self.assertEqual(0, process.returncode)
+
+    def test_what_was_denied_is_denied_again_in_a_move(self):
+        """And what was not is not; else the session would be another one there."""
+        deny = [{"deny": ["cuCtxSetLimit"]}]
+        with server.Server(software_devices=2) as longwire:
+            client = pathlib.Path(__file__).with_name("memory_client.py")
+            process = subprocess.Popen(
+                longwire.command(sys.executable, str(client)),
+                env=longwire.environment(PYTHONDONTWRITEBYTECODE=1), stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE, text=True)
+            self.addCleanup(process.communicate)
+            self.addCleanup(process.kill)
+            self.assertEqual("READY\n", server.next_line(process), longwire.log_tail())
+
+            def say(*words):
+                process.stdin.write(" ".join(map(str, words)) + "\n")
+                process.stdin.flush()
+                return server.next_line(process).strip()
+
+            def reload(rules):
+                longwire.config_file.write_text(json.dumps({"rules": rules} if rules else {}))
+                self.assertEqual(0, longwire.cli("admin", "reload").code)
+
+            def migrate():
+                (session,) = longwire.status()["sessions"]
+                here = session["seats"][0].get("device", 0)
+                return longwire.cli("admin", "migrate", str(session["id"]), str(1 - here))
+
+            def refuses(moved):
+                self.assertEqual(1, moved.code, moved)
+                self.assertIn("cuCtxSetLimit answers otherwise there", moved.err)
+            self.assertEqual("done", say("limit", 4096))
+            reload(deny)
+            refuses(migrate())
+            reload([])
+            self.assertEqual(0, migrate().code, longwire.log_tail())
+            self.assertEqual("4096", say("limited"))
+            reload(deny)
+            self.assertEqual("cuCtxSetLimit 800", say("limit", 8192))
+            reload([])
+            refuses(migrate())
+            self.assertEqual("4096", say("limited"))
 
     def test_a_reload_changes_sessions_that_run(self):
         with serving([]) as longwire:

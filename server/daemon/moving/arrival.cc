@@ -64,8 +64,10 @@ bool SessionTable::Arrival::Start(std::string* sentence) {
   ClientDescription description;
   description.program = base::Printable(opening.program);
   description.peer = client_;
-  *sentence = BoundToItsPlace(description, *table_.live_.Get(), table_.gone_ != nullptr);
+  *sentence = BoundToItsPlace(description, *table_.live_.Get());
   if (!sentence->empty()) return false;
+  *sentence = "that server is in a pool, whose sessions have their places from the pool";
+  if (table_.pool_ != nullptr) return false;
   descriptors_ = admission::DescriptorsOfSession(std::min(opening.lanes, wire::kMaxLanes), false);
   OpeningRefusal refusal;
   admitted_ = table_.Admit(client_, descriptors_, &refusal);
@@ -76,10 +78,13 @@ bool SessionTable::Arrival::Start(std::string* sentence) {
   if (!MakePair(SOCK_STREAM, &stream)) return false;
   stream_ = std::move(stream.ours);
   setsockopt(stream_.get(), SOL_SOCKET, SO_SNDTIMEO, &kArrivalFeed, sizeof(kArrivalFeed));
-  std::optional<int32_t> device;
-  if (offer_.has_device()) device = offer_.device();
-  return new_->Start(offer_.request(), client_, device, offer_.bytes(), std::move(stream.theirs),
-                     sentence);
+  PlacedSession placed;
+  if (offer_.has_device()) {
+    placed.devices = {offer_.device()};
+  } else {
+    placed.bytes = offer_.bytes();
+  }
+  return new_->Start(offer_.request(), client_, &placed, std::move(stream.theirs), sentence);
 }
 
 bool SessionTable::Arrival::Feed(const std::string& content) {

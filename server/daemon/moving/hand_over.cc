@@ -99,10 +99,14 @@ class SessionTable::Giver {
  private:
   bool Check(std::string* sentence) {
     const ClientDescription& client = old_->client();
-    *sentence = BoundToItsPlace(client, *table_.live_.Get(), table_.gone_ != nullptr);
+    *sentence = BoundToItsPlace(client, *table_.live_.Get());
     if (!sentence->empty()) return false;
     const bool secure = table_.live_.Get()->has_tls();
-    if (old_->worker().keepers.size() != 1) {
+    if (table_.pool_ != nullptr) {
+      *sentence = "this server is in a pool, whose sessions have their places from the pool";
+    } else if (client.time_limit != 0) {
+      *sentence = "it has a time limit, which would begin anew at another server";
+    } else if (old_->worker().keepers.size() != 1) {
       *sentence = "it has several devices";
     } else if (!client.program_id.empty()) {
       *sentence = "its program has sessions at several servers, which know where each other is";

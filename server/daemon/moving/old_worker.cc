@@ -2,13 +2,13 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <thread>
 
 #include "base/reason.h"
 #include "link/transport/codes.h"
 #include "server/protocol/message.h"
-#include "server/rules/rules_of.h"
 
 namespace longwire::daemon {
 namespace {
@@ -50,18 +50,21 @@ int32_t HearWorker(int socket, milliseconds patience, std::string* sentence) {
   return answer.code;
 }
 
-std::string BoundToItsPlace(const ClientDescription& client, const config::Config& config,
-                            bool pooled) {
+std::string BoundToItsPlace(const ClientDescription& client, const config::Config& config) {
   if (client.local()) {
     return "its program is on this host and uses the worker's rings itself (unix:)";
   }
-  if (pooled) return "this server is in a pool, whose sessions have their places from the pool";
+  if (client.alone) return "its program has places at several hosts, with their devices to itself";
   if (config.resume_grace() == 0) return "resume_grace is 0: no client comes back after a pause";
-  if (client.time_limit != 0) return "it has a time limit, which would begin anew";
-  if (!rules::RulesOf(config, client.peer.tenant->name(), client.program).rules.empty()) {
-    return "rules of the configuration are about it, which its new worker would not have";
-  }
   return "";
+}
+
+uint64_t TimeLeft(const ServerSession& session) {
+  const std::chrono::seconds limit(session.client().time_limit);
+  if (limit.count() == 0) return 0;
+  const auto left =
+      std::chrono::ceil<std::chrono::seconds>(limit - (Clock::now() - session.opened()));
+  return static_cast<uint64_t>(std::max<int64_t>(left.count(), 1));
 }
 
 bool OldWorker::GoesOn(const std::shared_ptr<ServerSession>& session) {

@@ -27,8 +27,10 @@ inline constexpr std::chrono::milliseconds kCopyPatience{600'000};
 
 // Why a session of this client stays where it is, whatever its worker says; empty if nothing is
 // against it.
-std::string BoundToItsPlace(const ClientDescription& client, const config::Config& config,
-                            bool pooled);
+std::string BoundToItsPlace(const ClientDescription& client, const config::Config& config);
+
+// Seconds that are left of its time limit; 0: it has none.
+uint64_t TimeLeft(const ServerSession& session);
 
 class OldWorker {
  public:

@@ -30,11 +30,18 @@ std::string Millis(Clock::duration time) {
 
 class SessionTable::Mover {
  public:
-  Mover(SessionTable& table, std::shared_ptr<ServerSession> old)
-      : table_(table), old_(old), worker_(std::in_place, old), new_(std::in_place, table) {}
+  // `why`: for the log, with what became of it; empty: an administrator wants it.
+  Mover(SessionTable& table, std::shared_ptr<ServerSession> old, std::string why = "")
+      : table_(table),
+        old_(old),
+        why_(why.empty() ? "" : ", " + why),
+        worker_(std::in_place, old),
+        new_(std::in_place, table) {}
   ~Mover() {
+    const uint64_t next = new_->session() == nullptr ? 0 : new_->session()->id();
     worker_.reset();  // it goes on
     new_.reset();
+    if (has_both_) table_.pool_->Moved(*old_, moved_ ? old_->id() : next);
     if (moved_) return;
     old_->EndMove();
     table_.SendTerms(*table_.live_.Get());  // a client that came meanwhile got more time
@@ -43,35 +50,49 @@ class SessionTable::Mover {
   Mover(const Mover&) = delete;
   Mover& operator=(const Mover&) = delete;
 
-  bool Run(std::optional<int32_t> device, std::string* sentence) {
-    const auto begun = Clock::now();
+  // Whether it can move. Nothing has stopped.
+  bool Ask(std::optional<int32_t> device, std::string* sentence) {
     if (!Check(device, sentence)) return false;
-    const std::string where = device ? "device " + std::to_string(*device) : "another device";
-    old_->SetMoves("runs on while its move to " + where + " is prepared");
+    device_ = device;
+    where_ = device ? "device " + std::to_string(*device) : "another device";
+    old_->SetMoves("runs on while its move to " + where_ + " is prepared");
     Pair stream;
     *sentence = "longwired has no sockets left: " + base::Reason(errno);
     if (!MakePair(SOCK_STREAM, &stream)) return false;
-    if (!worker_->Ask(std::move(stream.ours), sentence) ||
-        !new_->Start(worker_->request(), old_->client().peer, device, table_.LeasedBy(old_->id()),
-                     std::move(stream.theirs), sentence) ||
+    stream_ = std::move(stream.theirs);
+    return worker_->Ask(std::move(stream.ours), sentence);
+  }
+
+  // After Ask.
+  bool Go(std::string* sentence) {
+    const auto begun = Clock::now();
+    PlacedSession placed;
+    if (!ChoosePlace(&placed, sentence) ||
+        !new_->Start(worker_->request(), old_->client().peer, &placed, std::move(stream_),
+                     sentence) ||
         !worker_->Hold(sentence)) {
       return false;
     }
     const auto held = Clock::now();
-    old_->SetMoves("stands still while it moves to " + where);
+    old_->SetMoves("stands still while it moves to " + where_);
     if (!Carry(sentence) || !Switch(sentence)) return false;
     const auto end = Clock::now();
+    if (over_) {
+      *sentence = "session " + std::to_string(old_->id()) + " has ended as it moved to device " +
+                  std::to_string(new_->device()) + ": its program was at its end" + why_;
+      return true;
+    }
     *sentence = "session " + std::to_string(old_->id()) + " has moved to device " +
                 std::to_string(new_->device()) + " and is session " + NewNumber() +
                 " there; it was prepared for " + Millis(held - begun) + " and stood still for " +
-                Millis(end - held);
+                Millis(end - held) + why_;
     return true;
   }
 
  private:
   bool Check(std::optional<int32_t> device, std::string* sentence) {
     const auto& keepers = old_->worker().keepers;
-    *sentence = BoundToItsPlace(old_->client(), *table_.live_.Get(), table_.gone_ != nullptr);
+    *sentence = BoundToItsPlace(old_->client(), *table_.live_.Get());
     if (!sentence->empty()) return false;
     if (keepers.size() != 1) {
       *sentence = "it has several devices";
@@ -81,6 +102,26 @@ class SessionTable::Mover {
       return true;
     }
     return false;
+  }
+
+  // In a pool its claim has the new device, too, from here on.
+  bool ChoosePlace(PlacedSession* placed, std::string* sentence) {
+    const uint64_t bytes = table_.LeasedBy(old_->id());
+    placed->time_left = TimeLeft(*old_);
+    if (device_) placed->devices = {*device_};
+    if (table_.pool_ == nullptr) {
+      if (!device_) placed->bytes = bytes;
+      return true;
+    }
+    placed->number = table_.pool_->NumberOf(*old_);
+    placed->bytes = old_->client().claimed_bytes;
+    *sentence = "no other device of this host has room for it";
+    for (int32_t device : device_ ? placed->devices : table_.DevicesFor(*old_, bytes)) {
+      has_both_ = table_.pool_->MayMove(*old_, device, sentence);
+      placed->devices = {device};
+      if (has_both_) break;
+    }
+    return has_both_;
   }
 
   bool Carry(std::string* sentence) {
@@ -106,25 +147,42 @@ class SessionTable::Mover {
     moved_ = true;
     new_->Keep();
     bool gone = worker_->End([this] { table_.warden_->Kill(old_->id()); });
-    table_.usage_->Ended(table_.RecordOf(*old_, {0, "moved to session " + NewNumber()}));
+    table_.usage_->Ended(table_.RecordOf(*old_, {0, "moved to session " + NewNumber() + why_}));
     table_.Abandon(old_->id());
-    if (!gone || !new_->Go()) {
-      *sentence = gone ? "its new worker ended at the switch"
-                       : "its old worker does not end, so its new one may not begin";
-      table_.End(next, {static_cast<uint32_t>(transport::kLaunchFailed), *sentence});
-      return false;
+    if (gone && new_->Go()) {
+      table_.HasBegun(next);
+      return true;
     }
-    table_.HasBegun(next);
-    return true;
+    return IsOver(gone, sentence);
+  }
+
+  // The new worker has not begun. Whether that is right: from the moment at which it is in the
+  // table its client may have come, and ended it as any session.
+  bool IsOver(bool gone, std::string* sentence) {
+    const auto& next = new_->session();
+    const auto end = next->end();
+    over_ = gone && end && end->code == 0;
+    if (over_) return true;
+    *sentence = gone ? "its new worker ended at the switch"
+                     : "its old worker does not end, so its new one may not begin";
+    if (end && !end->sentence.empty()) *sentence += ": " + end->sentence;
+    table_.End(next, {static_cast<uint32_t>(transport::kLaunchFailed), *sentence});
+    return false;
   }
 
   std::string NewNumber() const { return std::to_string(new_->session()->id()); }
 
   SessionTable& table_;
   const std::shared_ptr<ServerSession> old_;
+  const std::string why_;
+  std::optional<int32_t> device_;
+  std::string where_;        // for people
+  wire::Descriptor stream_;  // the new worker's end
   std::optional<OldWorker> worker_;
   std::optional<Successor> new_;
+  bool has_both_ = false;  // devices, in the pool
   bool moved_ = false;
+  bool over_ = false;  // its program ended at the switch
 };
 
 void SessionTable::Enter(const std::shared_ptr<ServerSession>& session) {
@@ -175,6 +233,22 @@ uint64_t SessionTable::LeasedBy(uint64_t session) {
   return leased;
 }
 
+std::vector<int32_t> SessionTable::DevicesFor(const ServerSession& session, uint64_t bytes) {
+  std::string sentence;
+  auto stats = warden_->GetStats(&sentence);
+  std::vector<std::pair<uint64_t, int32_t>> roomy;
+  if (stats) {
+    for (const auto& [device, free] : placements_.Free(*stats)) {
+      const bool here = device == session.worker().keepers.front().device;
+      if (!here && free >= bytes) roomy.emplace_back(free, device);
+    }
+  }
+  std::ranges::sort(roomy, std::greater());
+  std::vector<int32_t> devices;
+  for (const auto& [free, device] : roomy) devices.push_back(device);
+  return devices;
+}
+
 std::vector<std::string> SessionTable::MoveAwayFrom(int32_t device) {
   constexpr int kLooks = 3;  // some may have been opened just before
   std::vector<std::string> sentences;
@@ -191,13 +265,41 @@ std::vector<std::string> SessionTable::MoveAwayFrom(int32_t device) {
   return sentences;
 }
 
+bool SessionTable::Told(const ServerSession& session, bool moved, std::string* sentence) {
+  if (!moved) {
+    *sentence = "session " + std::to_string(session.id()) + " does not move: " + *sentence;
+  }
+  Log(moved ? LogLevel::kInfo : LogLevel::kWarning, session.subject(), *sentence);
+  return moved;
+}
+
 bool SessionTable::Move(uint64_t id, std::optional<int32_t> device, std::string* sentence) {
   auto session = FindToMove(id, sentence);
   if (session == nullptr) return false;
-  bool moved = Mover(*this, session).Run(device, sentence);
-  if (!moved) *sentence = "session " + std::to_string(id) + " does not move: " + *sentence;
-  Log(moved ? LogLevel::kInfo : LogLevel::kWarning, session->subject(), *sentence);
-  return moved;
+  Mover mover(*this, session);
+  return Told(*session, mover.Ask(device, sentence) && mover.Go(sentence), sentence);
+}
+
+uint64_t SessionTable::MoveAll(const std::vector<scheduler::SessionMove>& moves,
+                               const std::string& why, const std::function<bool()>& may_go_on) {
+  std::vector<std::pair<std::shared_ptr<ServerSession>, std::unique_ptr<Mover>>> asked;
+  std::string sentence;
+  for (const scheduler::SessionMove& move : moves) {
+    auto session = FindToMove(move.session, &sentence);
+    if (session == nullptr) return move.session;
+    auto mover = std::make_unique<Mover>(*this, session, why);
+    if (!mover->Ask(static_cast<int32_t>(move.to), &sentence)) {
+      Told(*session, false, &sentence);
+      return move.session;
+    }
+    asked.emplace_back(std::move(session), std::move(mover));
+  }
+  for (auto& [session, mover] : asked) {
+    sentence = "it would be too late";
+    if (!Told(*session, may_go_on() && mover->Go(&sentence), &sentence)) return session->id();
+    mover.reset();
+  }
+  return 0;
 }
 
 }  // namespace longwire::daemon

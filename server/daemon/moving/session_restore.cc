@@ -33,6 +33,7 @@ class SessionTable::Restorer {
   ~Restorer() {
     stream_ = {};
     new_.reset();
+    if (in_pool_) table_.pool_->NotOpened(placed_);
     if (admitted_) table_.Release(client_.peer, client_.descriptors);
     if (claimed_) table_.suspended_.GiveBack(ticket_.session());
   }
@@ -43,7 +44,7 @@ class SessionTable::Restorer {
     if (!Open(name, sentence)) return false;
     CheckpointReader from(file_.get());
     if (!from.ReadHead(sentence) || !Claim(from, sentence) || !ReadRings(from, sentence) ||
-        !Admit(sentence)) {
+        !Admit(sentence) || !Place(device, sentence)) {
       return false;
     }
     Pair stream;
@@ -51,8 +52,7 @@ class SessionTable::Restorer {
     if (!MakePair(SOCK_STREAM, &stream)) return false;
     stream_ = std::move(stream.ours);
     setsockopt(stream_.get(), SOL_SOCKET, SO_SNDTIMEO, &kFeedPatience, sizeof(kFeedPatience));
-    return new_->Start(head_.request, client_.peer, device, ticket_.bytes, std::move(stream.theirs),
-                       sentence) &&
+    return new_->Start(head_.request, client_.peer, &placed_, std::move(stream.theirs), sentence) &&
            Feed(from, sentence) && new_->IsRebuilt(sentence) && GoOn(sentence);
   }
 
@@ -80,7 +80,7 @@ class SessionTable::Restorer {
     if (!Decode(ticket_.record, &record)) return false;
     const auto config = table_.live_.Get();
     client_ = ClientOf(record, config);
-    *sentence = BoundToItsPlace(client_, *config, table_.gone_ != nullptr);
+    *sentence = BoundToItsPlace(client_, *config);
     std::optional<CheckpointKey> key;
     return sentence->empty() && KeyOf(*config, &key, sentence) && from.Unseal(key, sentence);
   }
@@ -110,6 +110,20 @@ class SessionTable::Restorer {
     admitted_ = table_.Admit(client_.peer, client_.descriptors, &refusal);
     *sentence = refusal.sentence;
     return admitted_;
+  }
+
+  bool Place(std::optional<int32_t> device, std::string* sentence) {
+    placed_.time_left = client_.time_limit;
+    if (table_.pool_ != nullptr) {
+      return in_pool_ =
+                 table_.pool_->Place(client_.peer, head_.request, device, &placed_, sentence);
+    }
+    if (device) {
+      placed_.devices = {*device};
+    } else {
+      placed_.bytes = ticket_.bytes;
+    }
+    return true;
   }
 
   // The worker's part, and whether the file is the one that the ticket is for.
@@ -159,6 +173,8 @@ class SessionTable::Restorer {
       base::MutexLock lock(table_.mutex_);
       table_.Enter(next);
     }
+    if (in_pool_) table_.pool_->Opened(placed_);
+    in_pool_ = false;
     table_.identities_.Opened(client_.peer);
     *sentence = "session " + std::to_string(ticket_.session()) + " goes on on device " +
                 std::to_string(new_->device()) + " and is session " + std::to_string(next->id()) +
@@ -191,8 +207,10 @@ class SessionTable::Restorer {
   ClientDescription client_;
   SuspendedHead head_;
   std::vector<std::vector<std::byte>> contents_;  // of the rings
+  PlacedSession placed_;
   bool claimed_ = false;
   bool admitted_ = false;
+  bool in_pool_ = false;  // has a place there, which is not opened yet
 };
 
 bool SessionTable::Restore(const std::string& file, std::optional<int32_t> device,

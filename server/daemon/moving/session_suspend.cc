@@ -50,7 +50,7 @@ class SessionTable::Suspender {
 
   bool Run(std::string* sentence) {
     const auto config = table_.live_.Get();
-    *sentence = BoundToItsPlace(old_->client(), *config, table_.gone_ != nullptr);
+    *sentence = BoundToItsPlace(old_->client(), *config);
     if (!sentence->empty()) return false;
     *sentence = "it has several devices";
     if (old_->worker().keepers.size() != 1) return false;
@@ -121,6 +121,9 @@ class SessionTable::Suspender {
     Ticket ticket;
     SessionRecord record = RecordOfClient(*old_);
     record.lanes = old_->lanes();
+    record.claim = "";
+    record.claimed_bytes = 0;
+    record.time_limit = TimeLeft(*old_);  // it stands still from here on
     ticket.numbers = old_->formerly;
     ticket.numbers.push_back(old_->id());
     ticket.identity = record.identity;

@@ -10,21 +10,15 @@ SessionTable::Successor::~Successor() {
 }
 
 bool SessionTable::Successor::Start(const std::string& request, const Peer& peer,
-                                    std::optional<int32_t> device, uint64_t bytes_there,
-                                    wire::Descriptor stream, std::string* sentence) {
+                                    PlacedSession* placed, wire::Descriptor stream,
+                                    std::string* sentence) {
   auto bytes = std::as_bytes(std::span(request));
   wire::OpenRequest opening;
   wire::Reader reader(bytes);
   *sentence = "its worker's answer cannot be read";
   if (opening.Decode(reader) != wire::WireResult::kOk) return false;
-  PlacedSession placed;
-  if (device) {
-    placed.devices = {*device};
-  } else {
-    placed.bytes = bytes_there;
-  }
   OpeningRefusal refusal;
-  session_ = table_.StartSession(opening, peer, true, &placed, &refusal);
+  session_ = table_.StartSession(opening, peer, true, placed, &refusal);
   *sentence = refusal.sentence;
   if (session_ == nullptr) return false;
   Pair packets;

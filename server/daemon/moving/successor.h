@@ -18,9 +18,9 @@ class SessionTable::Successor {
   Successor(const Successor&) = delete;
   Successor& operator=(const Successor&) = delete;
 
-  // On the device, or where the placement finds room for `bytes`. False with a sentence.
-  bool Start(const std::string& request, const Peer& peer, std::optional<int32_t> device,
-             uint64_t bytes, wire::Descriptor stream, std::string* sentence);
+  // On its device, or where the placement finds room for its bytes. False with a sentence.
+  bool Start(const std::string& request, const Peer& peer, PlacedSession* placed,
+             wire::Descriptor stream, std::string* sentence);
   // Whether it has rebuilt what it has read, and all is the same.
   bool IsRebuilt(std::string* sentence);
   // It runs from here on, and does not end with this any more. False if it has ended.

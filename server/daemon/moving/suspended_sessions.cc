@@ -91,6 +91,7 @@ void SessionTable::PutAway(ServerSession& session, const std::string& why) {
   identities_.Ended(session.client().peer, session.bytes_up(), session.bytes_down(), seconds);
   Release(session.client().peer, session.client().descriptors);
   Abandon(session.id());
+  if (pool_ != nullptr) pool_->Gone(session);
 }
 
 bool SessionTable::TakeOut(const std::shared_ptr<ServerSession>& session, const std::string& why) {

@@ -13,6 +13,7 @@ namespace {
 
 // The link gives up after 4.4 s, and the opening itself takes its time.
 constexpr std::chrono::milliseconds kPlacePatience{3000};
+constexpr std::chrono::milliseconds kRestorePatience{8000};  // nobody but a command waits for it
 constexpr size_t kLongestText = 256;
 constexpr size_t kNumberBytes = 16;
 constexpr size_t kShortestTicket = 16, kLongestTicket = 64;
@@ -120,6 +121,29 @@ PoolOpening Pool::AskForPlace(Asked& asked, const Peer& peer, const std::atomic<
   opening.place.set_host(answer.host());
   opening.place.set_address(answer.address());
   return opening;
+}
+
+// Of a session that was opened by the request before: the placer counts it against all limits.
+bool Pool::AskHere(const std::string& request, const Peer& peer, uint64_t time_left,
+                   std::string* number, std::string* ticket, std::string* sentence) {
+  std::string outside;
+  const bool joined = host_->joined(&outside);
+  *sentence = "this host is not in the pool now, where its place has to be: " + outside;
+  if (!joined) return false;
+  *number = pool::RandomHex(kNumberBytes);
+  *ticket = pool::RandomHex(kNumberBytes);
+  Asked asked{std::as_bytes(std::span(request)), wire::SpokenVersions(), *number, *ticket, {}, {}};
+  *sentence = "the server has no random bytes";
+  if (ticket->empty() || !ReadAsked(&asked, peer, sentence)) return false;
+  asked.request.set_only(config_.host());
+  asked.request.set_wait(false);
+  if (time_left != 0) asked.request.set_time_limit(time_left);
+  pool::Answer answer;
+  const std::atomic<bool> cancelled{false};
+  const auto result = front_->Place(asked.number, asked.request, Clock::now() + kRestorePatience,
+                                    cancelled, &answer, sentence);
+  if (result == pool::FrontPart::Result::kWaits) *sentence = "the pool did not answer in time";
+  return result == pool::FrontPart::Result::kPlaced;
 }
 
 // What the pool counts nobody can give who does not reach it.

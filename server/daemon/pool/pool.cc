@@ -33,12 +33,6 @@ std::string UuidOf(const std::string& host, const warden::DeviceStats& device) {
   return base::UuidText(device.facts.uuid);
 }
 
-// Of sessions that were opened before there was a pool.
-std::string NumberOf(const ServerSession& session) {
-  const std::string& claim = session.client().claim;
-  return claim.empty() ? "0-" + std::to_string(session.id()) : claim;
-}
-
 // Beside what else outlives a restart; where there is no such folder, beside the warden's socket.
 std::string StateFile(const config::Config& config) {
   const std::string& socket = config.warden();
@@ -83,7 +77,7 @@ Pool::Pool(SessionTable& table, const config::Pool& config) : table_(table), con
                                                  const std::string& digest) {
     used->Used(pool::ProgramName(tenant, program), pool::ImageName(tenant, digest));
   });
-  table_.JoinPool([this](const ServerSession& session) { OnGone(session); });
+  table_.JoinPool(this);
   // Nothing more, until it is known which part of its memory this host has.
   for (const auto& [tenant, limit] : LimitsOf(config_)) {
     if (limit.memory != 0) SetPart(tenant, {});
@@ -246,10 +240,6 @@ bool Pool::Memory(std::map<std::string, pool::TenantMemory>* by_tenant) {
 
 void Pool::SetPart(const std::string& tenant, const pool::PartTerms& terms) {
   table_.warden().SetPart(tenant, terms.bytes, {terms.ceiling, terms.spare});
-}
-
-void Pool::OnGone(const ServerSession& session) {
-  if (host_ != nullptr) host_->Over(NumberOf(session), {session.id()});
 }
 
 size_t Pool::EndAll(const std::string& sentence) {

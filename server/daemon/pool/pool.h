@@ -26,7 +26,7 @@ struct PoolOpening {
   bool place_again = false;
 };
 
-class Pool final : public pool::HostFacts, public pool::MemoryFacts {
+class Pool final : public pool::HostFacts, public pool::MemoryFacts, public PoolPlaces {
  public:
   // From now on `table` opens what the pool has placed, and nothing else.
   Pool(SessionTable& table, const config::Pool& config);
@@ -62,6 +62,14 @@ class Pool final : public pool::HostFacts, public pool::MemoryFacts {
   pool::Claims Running() override;
   bool AreGone(const std::vector<uint64_t>& sessions) override;
   size_t EndAll(const std::string& sentence) override;
+  std::string NumberOf(const ServerSession& session) const override;
+  void Gone(const ServerSession& session) override;
+  bool MayMove(const ServerSession& session, int32_t device, std::string* sentence) override;
+  void Moved(const ServerSession& session, uint64_t left) override;
+  bool Place(const Peer& peer, const std::string& request, std::optional<int32_t> device,
+             PlacedSession* placed, std::string* sentence) override;
+  void Opened(const PlacedSession& placed) override;
+  void NotOpened(const PlacedSession& placed) override;
   bool Memory(std::map<std::string, pool::TenantMemory>* by_tenant) override;
   void SetPart(const std::string& tenant, const pool::PartTerms& terms) override;
 
@@ -72,10 +80,11 @@ class Pool final : public pool::HostFacts, public pool::MemoryFacts {
   PoolOpening OpenAlone(Asked& asked, const Peer& peer, const std::atomic<bool>& cancelled);
   PoolOpening OpenAt(const Asked& asked, const Peer& peer, const std::atomic<bool>& cancelled,
                      const std::string& number, const pool::Claim& claim);
+  bool AskHere(const std::string& request, const Peer& peer, uint64_t time_left,
+               std::string* number, std::string* ticket, std::string* sentence);
   bool ReadAsked(Asked* asked, const Peer& peer, std::string* sentence);
   PoolOpening Refuse(const Peer& peer, const std::string& sentence);
   void DescribeLimits(pool::Capacity* capacity);
-  void OnGone(const ServerSession& session);
   // Whether workers of an earlier daemon's sessions are still ending.
   bool HasStrangers(const warden::Stats& stats);
 

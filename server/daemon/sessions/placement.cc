@@ -41,6 +41,10 @@ uint64_t LeasedBy(uint64_t session, int32_t device, const warden::Stats& stats) 
   return leased;
 }
 
+uint64_t RoomOf(uint64_t session, uint64_t promised, int32_t device, const warden::Stats& stats) {
+  return std::max({kFirstLease, promised, LeasedBy(session, device, stats)});
+}
+
 // Of devices that are smaller than that all of it will do.
 uint64_t FirstLease(const std::vector<scheduler::DeviceLoad>& loads) {
   uint64_t bytes = kFirstLease;
@@ -95,8 +99,9 @@ DevicesWish WishOf(const config::Tenant& tenant, const std::vector<std::string>&
 
 // Memory of sessions that have ended counts as free: its keeper gets it back in a moment, and a
 // lease waits for that.
-std::vector<scheduler::DeviceLoad> PlacementTable::Loads(
-    const warden::Stats& stats, const std::map<uint32_t, double>& busy) const {
+std::vector<scheduler::DeviceLoad> PlacementTable::Loads(const warden::Stats& stats,
+                                                         const std::map<uint32_t, double>& busy,
+                                                         Swapping swapping) const {
   std::vector<scheduler::DeviceLoad> loads;
   const auto now = Clock::now();
   for (const warden::DeviceStats& device : stats.devices) {
@@ -110,9 +115,10 @@ std::vector<scheduler::DeviceLoad> PlacementTable::Loads(
       if (std::ranges::count(placed.devices, device.device) == 0) continue;
       ++load.sessions;
       if (now - placed.since < kUnseen) load.busy += 1;
-      taken += std::max({kFirstLease, placed.bytes, LeasedBy(session, device.device, stats)});
+      taken += RoomOf(session, placed.bytes, device.device, stats);
     }
     load.free_bytes = device.lendable - std::min(device.lendable, taken);
+    if (swapping == Swapping::kNot) continue;
     // Idle sessions make room.
     uint64_t room = device.swap_host_memory - std::min(device.swap_host_memory, device.swapped);
     load.free_bytes += std::min(room, device.lendable - load.free_bytes);
@@ -143,8 +149,9 @@ std::vector<int32_t> PlacementTable::Place(uint64_t session, uint32_t devices,
 }
 
 bool PlacementTable::PlaceAt(uint64_t session, const std::vector<int32_t>& devices, uint64_t bytes,
-                             const warden::Stats& stats, std::string* sentence) {
+                             const warden::Stats& stats, std::string* sentence, uint64_t kept_by) {
   base::MutexLock lock(mutex_);
+  if (kept_by != 0) placed_.erase(kept_by);
   const std::vector<scheduler::DeviceLoad> loads = Loads(stats, {});
   for (int32_t device : devices) {
     auto load = std::ranges::find(loads, static_cast<scheduler::DeviceId>(device),
@@ -158,6 +165,28 @@ bool PlacementTable::PlaceAt(uint64_t session, const std::vector<int32_t>& devic
   if (devices.empty()) return false;
   placed_[session] = {devices, bytes, Clock::now()};
   return true;
+}
+
+void PlacementTable::Keep(uint64_t number, std::vector<int32_t> devices, uint64_t bytes) {
+  base::MutexLock lock(mutex_);
+  placed_[number] = {std::move(devices), bytes, {}};
+}
+
+PlacementTable::Occupied PlacementTable::WhoIsWhere(const warden::Stats& stats) {
+  base::MutexLock lock(mutex_);
+  Occupied occupied;
+  occupied.devices = Loads(stats, {}, Swapping::kNot);
+  occupied.least = FirstLease(occupied.devices);
+  for (const auto& [session, placed] : placed_) {
+    if (placed.devices.size() != 1) continue;
+    scheduler::Occupant& one = occupied.sessions.emplace_back();
+    const int32_t device = placed.devices.front();
+    one.session = session;
+    one.device = static_cast<scheduler::DeviceId>(device);
+    one.bytes = LeasedBy(session, device, stats);
+    one.room = RoomOf(session, placed.bytes, device, stats);
+  }
+  return occupied;
 }
 
 std::map<int32_t, uint64_t> PlacementTable::Free(const warden::Stats& stats) {

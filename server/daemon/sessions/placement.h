@@ -15,6 +15,7 @@
 #include "policy/program.h"
 #include "proto/config.pb.h"
 #include "scheduler/placement/placement.h"
+#include "scheduler/placement/rebalance.h"
 #include "server/protocol/warden.h"
 
 namespace longwire::daemon {
@@ -42,9 +43,20 @@ class PlacementTable {
                              const warden::Stats& stats, const std::map<uint32_t, double>& busy,
                              std::string* sentence, uint64_t bytes = 0);
   // Puts the session where a pool has placed it, with what was promised to it on each device.
-  // False with a sentence if there is no room.
+  // False with a sentence if there is no room. `kept_by`: what was kept under that number is free
+  // for it.
   bool PlaceAt(uint64_t session, const std::vector<int32_t>& devices, uint64_t bytes,
-               const warden::Stats& stats, std::string* sentence);
+               const warden::Stats& stats, std::string* sentence, uint64_t kept_by = 0);
+  // From now on these bytes are taken on each of the devices, also where they are not free yet.
+  // Forget takes it back.
+  void Keep(uint64_t number, std::vector<int32_t> devices, uint64_t bytes);
+  // Who has what, for a plan that moves sessions: what is free without swapping.
+  struct Occupied {
+    std::vector<scheduler::DeviceLoad> devices;
+    std::vector<scheduler::Occupant> sessions;  // those on one device; what placement knows of them
+    uint64_t least = 0;                         // bytes that a session needs which does not say
+  };
+  Occupied WhoIsWhere(const warden::Stats& stats);
   // Bytes that could be promised now, by device.
   std::map<int32_t, uint64_t> Free(const warden::Stats& stats);
   // What Place would choose now, without placing anything. If no device has room, the devices that
@@ -70,8 +82,10 @@ class PlacementTable {
     uint64_t bytes = 0;  // promised on each
     std::chrono::steady_clock::time_point since{};
   };
+  enum class Swapping { kCounts, kNot };
   std::vector<scheduler::DeviceLoad> Loads(const warden::Stats& stats,
-                                           const std::map<uint32_t, double>& busy) const
+                                           const std::map<uint32_t, double>& busy,
+                                           Swapping swapping = Swapping::kCounts) const
       LONGWIRE_REQUIRES(mutex_);
   // Chooses among `loads`; says so when devices are missing because they are cordoned.
   std::vector<int32_t> Choose(const std::vector<scheduler::DeviceLoad>& loads, uint32_t devices,

@@ -25,9 +25,12 @@ bool SessionTable::EndAfterLimit(const std::shared_ptr<ServerSession>& session) 
   const uint64_t limit = session->client().time_limit;
   if (limit == 0) return false;
   if (Clock::now() - session->opened() < std::chrono::seconds(limit)) return true;
+  const std::string seconds = std::to_string(limit) + " s";
+  const std::string over = session->formerly.empty() ? "its time limit of " + seconds + " is over"
+                                                     : "its time limit is over; when it moved, " +
+                                                           seconds + " of it were left";
   End(session, {static_cast<uint32_t>(transport::kLaunchFailed),
-                "its time limit of " + std::to_string(limit) +
-                    " s is over (--time-limit, LONGWIRE_TIME_LIMIT)"});
+                over + " (--time-limit, LONGWIRE_TIME_LIMIT)"});
   return false;
 }
 

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -80,6 +81,8 @@ class Scheduling {
   std::map<uint32_t, double> BusyDevices();
   // How often each call was made, by call number, in all sessions since the start.
   std::vector<uint64_t> CallCounts();
+  // Sessions that are of the best-effort class, also by a policy's word.
+  std::set<uint64_t> BestEffort();
   // By tenant, of all its sessions since the start.
   std::map<std::string, std::chrono::nanoseconds> GpuTimes();
   // How long sessions' calls took, by tenant, since the daemon began.

@@ -15,6 +15,17 @@ std::map<std::string, gates::AllLatencies> Scheduling::Latencies() {
   return sums;
 }
 
+std::set<uint64_t> Scheduling::BestEffort() {
+  base::MutexLock lock(mutex_);
+  std::set<uint64_t> sessions;
+  for (const auto& [number, device] : devices_) {
+    for (const Seat& seat : device.seats) {
+      if (seat.best_effort) sessions.insert(seat.session);
+    }
+  }
+  return sessions;
+}
+
 std::map<std::string, std::chrono::nanoseconds> Scheduling::GpuTimes() {
   base::MutexLock lock(mutex_);
   for (auto& [number, device] : devices_) Account(device);

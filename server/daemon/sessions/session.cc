@@ -189,6 +189,11 @@ bool ServerSession::GoOnFrom(ServerSession& other) {
   return true;
 }
 
+std::optional<transport::Closed> ServerSession::end() const {
+  base::MutexLock lock(mutex_);
+  return end_;
+}
+
 bool ServerSession::Retire() {
   base::MutexLock lock(mutex_);
   return !std::exchange(ended_, true);
@@ -215,7 +220,7 @@ void ServerSession::Leave() {
 void ServerSession::set_on_end(std::function<void(const transport::Closed&)> on_end) {
   base::MutexLock lock(mutex_);
   on_end_ = std::move(on_end);
-  if (ended_ && on_end_) on_end_(end_);
+  if (ended_ && on_end_) on_end_(end_.value_or(transport::Closed()));
 }
 
 std::vector<int> ServerSession::shared_descriptors() const {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -107,6 +108,8 @@ class ServerSession {
   bool Retire();
   // None does after all.
   void Return();
+  // How End ended it; none: it has not.
+  std::optional<transport::Closed> end() const;
   // Waits for the worker's end.
   bool WorkerEnds(std::chrono::milliseconds patience) const;
   // The numbers that its client knows it by.
@@ -161,7 +164,7 @@ class ServerSession {
   Proof proof_ LONGWIRE_GUARDED_BY(mutex_);
   std::string moves_ LONGWIRE_GUARDED_BY(mutex_);
   bool ended_ LONGWIRE_GUARDED_BY(mutex_) = false;
-  transport::Closed end_ LONGWIRE_GUARDED_BY(mutex_);
+  std::optional<transport::Closed> end_ LONGWIRE_GUARDED_BY(mutex_);  // none: retired, or it runs
   std::function<void(const transport::Closed&)> on_end_ LONGWIRE_GUARDED_BY(mutex_);
 };
 

@@ -183,16 +183,17 @@ std::shared_ptr<ServerSession> SessionTable::StartSession(const wire::OpenReques
     usage_->Forget(id);
     return nullptr;
   }
-  ClientDescription client{base::Printable(request.program),
-                           base::Printable(request.host),
-                           request.pid,
-                           peer,
-                           DescriptorsOf(request, peer),
-                           placed == nullptr ? "" : placed->number,
-                           placed == nullptr ? declared : placed->bytes,
-                           told.time_limit,
-                           told.program_id,
-                           placed != nullptr && placed->alone};
+  ClientDescription client{
+      base::Printable(request.program),
+      base::Printable(request.host),
+      request.pid,
+      peer,
+      DescriptorsOf(request, peer),
+      placed == nullptr ? "" : placed->number,
+      placed == nullptr ? declared : placed->bytes,
+      placed != nullptr && placed->time_left != 0 ? placed->time_left : told.time_limit,
+      told.program_id,
+      placed != nullptr && placed->alone};
   auto session = std::make_shared<ServerSession>(id, std::move(client), std::move(worker));
   std::vector<scheduler::DeviceId> devices;
   for (const warden::KeeperProcess& keeper : session->worker().keepers) {
@@ -228,7 +229,8 @@ std::vector<int32_t> SessionTable::ChooseDevices(uint64_t id, const config::Tena
                                sentence, placed->bytes);
     }
     placed->tried.push_back(id);
-    const bool room = placements_.PlaceAt(id, placed->devices, placed->bytes, *stats, sentence);
+    const bool room =
+        placements_.PlaceAt(id, placed->devices, placed->bytes, *stats, sentence, placed->kept_by);
     return room ? placed->devices : std::vector<int32_t>();
   }
   DevicesWish wish = WishOf(tenant, environment, stats->devices.size());
@@ -354,7 +356,7 @@ OpenedSession SessionTable::Open(std::span<const std::byte> bytes, wire::Version
   if (!versions) return Refuse(peer, &request, std::move(refusal));
   refusal = {transport::kDeviceUnavailable, RefusalReason::kNoDevice,
              "this server opens sessions where its pool has placed them"};
-  if (gone_ && placed == nullptr) return Refuse(peer, &request, std::move(refusal));
+  if (pool_ != nullptr && placed == nullptr) return Refuse(peer, &request, std::move(refusal));
   const size_t descriptors = DescriptorsOf(request, peer);
   if (!Admit(peer, descriptors, &refusal)) return Refuse(peer, &request, std::move(refusal));
   OpenedSession opened;
@@ -391,8 +393,14 @@ std::shared_ptr<ServerSession> SessionTable::OpenAdmitted(
     wire::VersionRange versions, const Peer& peer, const std::atomic<bool>& cancelled,
     PlacedSession* placed, OpenedSession* opened, OpeningRefusal* refusal) {
   std::shared_ptr<ServerSession> session;
+  PlacedSession made;
   for (bool want_warm : {true, false}) {
     session = StartSession(request, peer, want_warm, placed, refusal);
+    if (session == nullptr && placed == nullptr && refusal->reason == RefusalReason::kNoDevice &&
+        MakeRoom(request, peer, cancelled, &made)) {
+      session = StartSession(request, peer, want_warm, &made, refusal);
+      placements_.Forget(made.kept_by);
+    }
     if (session == nullptr) return nullptr;
     if (session->Introduce(introduction, cancelled, &opened->reply, &refusal->sentence)) {
       CheckChoice(versions, &opened->reply);
@@ -442,7 +450,7 @@ void SessionTable::End(const std::shared_ptr<ServerSession>& session,
   Release(session->client().peer, session->client().descriptors);
   usage_->Ended(RecordOf(*session, closed));
   Abandon(session->id());
-  if (gone_) gone_(*session);
+  if (pool_ != nullptr) pool_->Gone(*session);
   const Peer& peer = session->client().peer;
   const bool away = session->detached_since() != Clock::time_point::max();
   const auto grace = config::ResumeGrace(*live_.Get());

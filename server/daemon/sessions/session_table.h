@@ -22,6 +22,7 @@
 #include "server/daemon/moving/move_notes.h"
 #include "server/daemon/policies/policies.h"
 #include "server/daemon/policies/takers.h"
+#include "server/daemon/pool/pool_places.h"
 #include "server/daemon/sessions/farewells.h"
 #include "server/daemon/sessions/identity_figures.h"
 #include "server/daemon/sessions/images.h"
@@ -50,6 +51,8 @@ struct PlacedSession {
   std::string number;            // in the pool
   std::vector<int32_t> devices;  // none: one that the placement chooses
   uint64_t bytes = 0;            // promised on each
+  uint64_t time_left = 0;        // of its time limit, in seconds; 0: what its program asks for
+  uint64_t kept_by = 0;          // the number under which PlacementTable keeps the devices for it
   bool alone = false;            // nobody else gets these devices
   std::vector<uint64_t> tried;   // sessions of this table that were made for it
 };
@@ -79,10 +82,9 @@ class SessionTable {
   // `placed`: in a pool, where it has to go.
   OpenedSession Open(std::span<const std::byte> request, wire::VersionRange link, const Peer& peer,
                      const std::atomic<bool>& cancelled, PlacedSession* placed = nullptr);
-  // From now on sessions are opened where the pool has placed them, and nowhere else; `gone` is
-  // called for each that has ended. Before the first Open.
-  using Gone = std::function<void(const ServerSession& session)>;
-  void JoinPool(Gone gone) { gone_ = std::move(gone); }
+  // From now on sessions are opened where the pool has placed them, and nowhere else. Before the
+  // first Open.
+  void JoinPool(PoolPlaces* places) { pool_ = places; }
   // `request` is nullptr where it was not read.
   OpenedSession Refuse(const Peer& peer, const wire::OpenRequest* request, OpeningRefusal refusal);
   // Bytes of all devices that can be lent together; 0: not known yet.
@@ -216,12 +218,25 @@ class SessionTable {
                                               OpeningRefusal* refusal);
   void NoteDevices(const warden::Stats& stats);
   class Mover;
+  class RoomMaker;
   class Suspender;
   class Restorer;
   class Successor;
   class Giver;
   // Bytes of device memory.
   uint64_t LeasedBy(uint64_t session);
+  // Where so much is free, but for its own device; where most is first.
+  std::vector<int32_t> DevicesFor(const ServerSession& session, uint64_t bytes);
+  // Sessions move to other devices so that one gets in that fits nowhere (make_room.cc). False if
+  // there is no room all the same; those that have moved stay where they are then.
+  bool MakeRoom(const wire::OpenRequest& request, const Peer& peer,
+                const std::atomic<bool>& cancelled, PlacedSession* placed);
+  // Asks all whether they can move before the first one does. The session that did not move, after
+  // which no other one did; 0: all have. `why` is for the log.
+  uint64_t MoveAll(const std::vector<scheduler::SessionMove>& moves, const std::string& why,
+                   const std::function<bool()>& may_go_on);
+  // Completes the sentence about a move, and logs it. Returns `moved`.
+  static bool Told(const ServerSession& session, bool moved, std::string* sentence);
   // The session with this number, which nobody else moves now; nullptr with a sentence.
   std::shared_ptr<ServerSession> FindToMove(uint64_t id, std::string* sentence);
   // It takes the place of the one that had its former numbers.
@@ -304,7 +319,7 @@ class SessionTable {
   ProgramStatistics statistics_;
   std::atomic<uint64_t> lendable_{0};  // of all devices, as the warden said last; 0: not yet
   Check check_;
-  Gone gone_;  // none: there is no pool
+  PoolPlaces* pool_ = nullptr;  // null: there is none
   LinkedSessions linked_sessions_;
   base::Mutex bridges_mutex_{base::ranks::kAskedBridges};
   OnAsked bridges_ LONGWIRE_GUARDED_BY(bridges_mutex_);
@@ -323,6 +338,7 @@ class SessionTable {
   Farewells farewells_ LONGWIRE_GUARDED_BY(mutex_);
   bool ending_ LONGWIRE_GUARDED_BY(mutex_) = false;  // no new sessions
   bool draining_ LONGWIRE_GUARDED_BY(mutex_) = false;
+  bool making_room_ LONGWIRE_GUARDED_BY(mutex_) = false;  // for one session at a time
   // A session may have no connection.
   bool detached_ LONGWIRE_GUARDED_BY(mutex_) = true;                // or has a time limit
   std::map<std::string, size_t> held_ LONGWIRE_GUARDED_BY(mutex_);  // by tenant's name

@@ -161,6 +161,8 @@ void CallContext::Refuse(CUresult result, const std::string& sentence) {
   if (answered_) return;
   answered_ = true;
   result_ = result;
+  // In a move it has to be refused again: the rules may be others by then.
+  session_.journal().Answered(call_, result, {});
   bool replies =
       CallKind(call_.call) == CallKindValue::kAfterReply || (call_.flags & wire::kWantsReply) != 0;
   // A call that is waited for returns the error itself: no later one is to return it again.
