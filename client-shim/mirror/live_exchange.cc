@@ -1,0 +1,246 @@
+#include "client-shim/mirror/live_exchange.h"
+
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "base/memory_sizes.h"
+#include "client-shim/mirror/mirror_table.h"
+#include "client-shim/mirror/own_memory.h"
+#include "client-shim/support/threads.h"
+#include "longwire/calls.h"
+#include "wire/changed_word.h"
+#include "wire/switches.h"
+
+namespace longwire::shim {
+namespace {
+
+using std::chrono::microseconds;
+using Clock = std::chrono::steady_clock;
+
+// Work that ends within this time is none of ours.
+constexpr microseconds kMoment{1000};
+// After so many moments without such work the thread sleeps until work is queued.
+constexpr int kIdleMoments = 20;
+// The pause between looks: the first after a change, and the last where nothing changes.
+constexpr microseconds kLeastPause{20}, kMostPause{5000};
+// A look at this many bytes is followed by a pause of at least a millisecond.
+constexpr uint64_t kBytesInAMillisecond = uint64_t{256} << 10;
+constexpr microseconds kFirstPoll{10}, kLastPoll{500};
+// The first version of the protocol whose workers know looks.
+constexpr uint32_t kLooks = 14;
+
+// Streams with unfinished work, and how far each has come.
+using Progress = std::set<std::pair<uint64_t, uint64_t>>;
+
+Progress UnfinishedStreams() {
+  Progress progress;
+  for (StreamPoint& point : UnfinishedWorkOfAll()) {
+    if (!point.stream->internal) progress.insert({point.stream->id, point.stream->finished.load()});
+    Release(point.stream);
+  }
+  return progress;
+}
+
+// What the mirrors have, as it is compared; all go through one channel.
+struct Compared {
+  std::shared_ptr<Channel> channel;
+  std::vector<Mirror*> mirrors;
+  uint64_t bytes = 0;
+  bool any_pinned = false;
+};
+
+// False: nothing can be exchanged while work runs. Everything that the program shares with kernels
+// belongs to a state, managed memory as well.
+bool Collect(Mirrors& mirrors, Compared* all) LONGWIRE_REQUIRES(mirrors.mutex) {
+  for (auto& [address, mirror] : mirrors.by_address) {
+    if (!IsThere(*mirror)) continue;
+    if (all->channel != nullptr && all->channel != mirror->channel) return false;
+    all->channel = mirror->channel;
+    all->mirrors.push_back(mirror.get());
+    all->bytes += mirror->range.bytes;
+    all->any_pinned |= !mirror->range.managed;
+  }
+  return all->any_pinned && all->bytes <= wire::kLookBytes &&
+         all->mirrors.size() <= wire::kLookMirrors &&
+         all->channel->stream->context->sticky.load() == 0 &&
+         all->channel->stream->session->opened().protocol >= kLooks;
+}
+
+// A copy of all of it. Each range begins as far from a cache line's begin as the memory itself, so
+// that a copy takes no aligned word in two parts.
+class Copied {
+ public:
+  bool Make(const Compared& all);
+  std::span<const wire::ComparedRange> ranges() const { return ranges_; }
+
+ private:
+  std::vector<std::byte> bytes_;
+  std::vector<iovec> from_, to_;
+  std::vector<wire::ComparedRange> ranges_;
+};
+
+bool Copied::Make(const Compared& all) {
+  constexpr uint64_t kLine = 64;
+  bytes_.resize(all.bytes + (2 * all.mirrors.size() + 1) * kLine);
+  from_.clear();
+  to_.clear();
+  ranges_.clear();
+  uint64_t at = base::RoundUp(reinterpret_cast<uint64_t>(bytes_.data()), kLine);
+  for (const Mirror* mirror : all.mirrors) {
+    const uint64_t address = mirror->range.address, bytes = mirror->range.bytes;
+    auto* place = reinterpret_cast<std::byte*>(at + address % kLine);
+    from_.push_back({reinterpret_cast<void*>(address), bytes});
+    to_.push_back({place, bytes});
+    ranges_.push_back({{place, bytes}, mirror->shadow, address});
+    at = base::RoundUp(at + address % kLine + bytes, kLine);
+  }
+  // The copies before this one are complete, and what is read later is read later.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  const bool read = ReadOwnMemory(from_, to_);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  return read;
+}
+
+class Exchange {
+ public:
+  // A look at both sides; true if anything has changed. *bytes: what was compared.
+  bool Run(Mirrors& mirrors, uint64_t* bytes);
+
+ private:
+  bool FindWord(const Compared& all, wire::ChangedWord* word);
+  bool SendWord(Mirrors& mirrors, const Compared& all) LONGWIRE_REQUIRES(mirrors.mutex);
+  static StreamPoint SendLook(Mirrors& mirrors, const Compared& all)
+      LONGWIRE_REQUIRES(mirrors.mutex);
+  static bool Await(const StreamPoint& point);
+
+  Copied first_, second_;
+};
+
+bool Exchange::FindWord(const Compared& all, wire::ChangedWord* word) {
+  return first_.Make(all) &&
+         wire::FindDifference(first_.ranges(), word) == wire::Difference::kWord &&
+         second_.Make(all) && wire::Confirms(second_.ranges(), *word);
+}
+
+// True if a word was sent.
+bool Exchange::SendWord(Mirrors& mirrors, const Compared& all) {
+  wire::ChangedWord word;
+  if (!FindWord(all, &word)) return false;
+  Stream* stream = all.channel->stream;
+  if (AwaitedForRoom(stream) != 0) return false;
+  const Mirror& mirror = *all.mirrors[word.range];
+  std::vector<std::byte> delta;
+  wire::AppendWord(word, &delta);
+  calls::lwMirrorPush push;
+  push.mirror = mirror.id;
+  push.delta = delta;
+  mirrors.AwaitConflict();
+  stream->session->Submit(all.channel->where(), push);
+  std::copy_n(word.is.begin(), word.bytes, mirror.shadow + word.offset);
+  RecordSent(mirrors, *all.channel);
+  return true;
+}
+
+// Asks for what the device has changed. The answer is there once the point has passed.
+StreamPoint Exchange::SendLook(Mirrors& mirrors, const Compared& all) {
+  calls::lwMirrorLook look;
+  for (const Mirror* mirror : all.mirrors) {
+    look.mirror.push_back(mirror->id);
+    look.bytes.push_back(mirror->range.bytes);
+  }
+  mirrors.AwaitConflict();  // a word is as much
+  Stream* stream = all.channel->stream;
+  const uint64_t position =
+      stream->session->Submit(all.channel->where(), look, look.EncodedBytes());
+  Retain(stream);
+  return {stream, position};
+}
+
+// Without being counted among the threads that wait for the program. False: nothing comes any more.
+bool Exchange::Await(const StreamPoint& point) {
+  Stream& stream = *point.stream;
+  AwaitProgress(&stream, point.position);
+  for (microseconds pause = kFirstPoll;
+       stream.finished.load(std::memory_order_acquire) < point.position;
+       pause = std::min(2 * pause, kLastPoll)) {
+    if (stream.session->ended() != CUDA_SUCCESS || stream.context->sticky.load() != 0) return false;
+    std::this_thread::sleep_for(pause);
+  }
+  return true;
+}
+
+bool Exchange::Run(Mirrors& mirrors, uint64_t* bytes) {
+  base::MutexLock lock(mirrors.mutex);
+  Compared all;
+  // While another thread takes in what the device wrote, a word could be in both directions at
+  // once.
+  if (mirrors.pulling || !Collect(mirrors, &all)) return false;
+  *bytes = all.bytes;
+  KeepPromise(mirrors);
+  const bool sent_word = SendWord(mirrors, all);
+  const uint64_t sent = mirrors.sent, applied = mirrors.applied;
+  mirrors.asked.insert(sent);
+  const StreamPoint point = SendLook(mirrors, all);
+  lock.Unlock();
+  const bool there = point.position != ClientSession::kNoPosition && Await(point);
+  Release(point.stream);
+  lock.Lock();
+  if (there) ApplyArrived(mirrors);
+  mirrors.asked.erase(mirrors.asked.find(sent));
+  return sent_word || mirrors.applied != applied;
+}
+
+// Until work has run for a moment. False: the session has ended.
+bool AwaitRunningWork(Mirrors& mirrors) {
+  Progress last;
+  uint64_t works = 0;  // at the last look for unfinished ones
+  for (int idle = 0; ClientSession::over() == CUDA_SUCCESS;) {
+    {
+      base::MutexLock lock(mirrors.mutex);
+      mirrors.watcher_sleeps = idle >= kIdleMoments;
+      while (mirrors.watcher_sleeps && mirrors.works == works) mirrors.work_begun.Wait(lock);
+      if (mirrors.watcher_sleeps) idle = 0;
+      mirrors.watcher_sleeps = false;
+      works = mirrors.works;
+    }
+    std::this_thread::sleep_for(kMoment);
+    Progress now = UnfinishedStreams();
+    const bool runs = std::ranges::any_of(now, [&](const auto& one) { return last.contains(one); });
+    if (runs) return true;
+    idle = now.empty() ? idle + 1 : 0;
+    last = std::move(now);
+  }
+  return false;
+}
+
+void Watch(void*) {
+  prctl(PR_SET_TIMERSLACK, 1000UL);  // nanoseconds
+  Mirrors& mirrors = TheMirrors();
+  Exchange exchange;
+  while (AwaitRunningWork(mirrors)) {
+    microseconds pause = kLeastPause;
+    while (ClientSession::over() == CUDA_SUCCESS && !UnfinishedStreams().empty()) {
+      uint64_t bytes = 0;
+      const bool changed = exchange.Run(mirrors, &bytes);
+      const microseconds least =
+          std::max(kLeastPause, microseconds(1000 * bytes / kBytesInAMillisecond));
+      pause = changed ? least : std::max(least, std::min(2 * pause, kMostPause));
+      std::this_thread::sleep_for(pause);
+    }
+  }
+}
+
+}  // namespace
+
+void WatchRunningWork() {
+  static const bool watches =
+      !wire::IsSwitchedOff("live-exchange") && StartThread("longwire-live", Watch, nullptr);
+  static_cast<void>(watches);
+}
+
+}  // namespace longwire::shim
