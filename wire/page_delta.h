@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/memory_sizes.h"
-#include "wire/changed_word.h"
+#include "wire/live/changed_word.h"
 #include "wire/result.h"
 
 namespace longwire::wire {

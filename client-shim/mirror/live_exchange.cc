@@ -11,9 +11,11 @@
 #include "base/memory_sizes.h"
 #include "client-shim/mirror/mirror_table.h"
 #include "client-shim/mirror/own_memory.h"
+#include "client-shim/stream/host_writes.h"
 #include "client-shim/support/threads.h"
 #include "longwire/calls.h"
-#include "wire/changed_word.h"
+#include "wire/guards.h"
+#include "wire/live/changed_word.h"
 #include "wire/switches.h"
 
 namespace longwire::shim {
@@ -24,10 +26,10 @@ using Clock = std::chrono::steady_clock;
 
 // Work that ends within this time is none of ours.
 constexpr microseconds kMoment{1000};
-// After so many moments without such work the thread sleeps until work is queued.
+// After this number of moments without such work the thread sleeps until work is queued.
 constexpr int kIdleMoments = 20;
 // The pause between looks: the first after a change, and the last where nothing changes.
-constexpr microseconds kLeastPause{20}, kMostPause{5000};
+constexpr microseconds kShortestPause{20}, kLongestPause{5000};
 // A look at this many bytes is followed by a pause of at least a millisecond.
 constexpr uint64_t kBytesInAMillisecond = uint64_t{256} << 10;
 constexpr microseconds kFirstPoll{10}, kLastPoll{500};
@@ -104,6 +106,19 @@ bool Copied::Make(const Compared& all) {
   const bool read = ReadOwnMemory(from_, to_);
   std::atomic_thread_fence(std::memory_order_seq_cst);
   return read;
+}
+
+// Whether bytes are on their way to memory of the program that is not mirrored, or will be.
+bool CopiesAreOnTheirWay(const Channel& channel) {
+  static const bool waits = !wire::GuardIsOff("copies_first");
+  return waits && (channel.stream->session->transfers().AwaitsBytes() || LateWritesAnywhere());
+}
+
+// Those that were queued since a look was sent.
+void AwaitLaterCopies(const Channel& channel) {
+  while (CopiesAreOnTheirWay(channel) && ClientSession::over() == CUDA_SUCCESS) {
+    std::this_thread::sleep_for(kLastPoll);
+  }
 }
 
 class Exchange {
@@ -183,12 +198,15 @@ bool Exchange::Run(Mirrors& mirrors, uint64_t* bytes) {
   *bytes = all.bytes;
   KeepPromise(mirrors);
   const bool sent_word = SendWord(mirrors, all);
+  // What the device has written behind such a copy would arrive before the copy's bytes.
+  if (CopiesAreOnTheirWay(*all.channel)) return sent_word;
   const uint64_t sent = mirrors.sent, applied = mirrors.applied;
   mirrors.asked.insert(sent);
   const StreamPoint point = SendLook(mirrors, all);
   lock.Unlock();
   const bool there = point.position != ClientSession::kNoPosition && Await(point);
   Release(point.stream);
+  AwaitLaterCopies(*all.channel);
   lock.Lock();
   if (there) ApplyArrived(mirrors);
   mirrors.asked.erase(mirrors.asked.find(sent));
@@ -198,7 +216,7 @@ bool Exchange::Run(Mirrors& mirrors, uint64_t* bytes) {
 // Until work has run for a moment. False: the session has ended.
 bool AwaitRunningWork(Mirrors& mirrors) {
   Progress last;
-  uint64_t works = 0;  // at the last look for unfinished ones
+  uint64_t works = 0;  // when unfinished ones were looked for
   for (int idle = 0; ClientSession::over() == CUDA_SUCCESS;) {
     {
       base::MutexLock lock(mirrors.mutex);
@@ -223,13 +241,13 @@ void Watch(void*) {
   Mirrors& mirrors = TheMirrors();
   Exchange exchange;
   while (AwaitRunningWork(mirrors)) {
-    microseconds pause = kLeastPause;
+    microseconds pause = kShortestPause;
     while (ClientSession::over() == CUDA_SUCCESS && !UnfinishedStreams().empty()) {
       uint64_t bytes = 0;
       const bool changed = exchange.Run(mirrors, &bytes);
       const microseconds least =
-          std::max(kLeastPause, microseconds(1000 * bytes / kBytesInAMillisecond));
-      pause = changed ? least : std::max(least, std::min(2 * pause, kMostPause));
+          std::max(kShortestPause, microseconds(1000 * bytes / kBytesInAMillisecond));
+      pause = changed ? least : std::max(least, std::min(2 * pause, kLongestPause));
       std::this_thread::sleep_for(pause);
     }
   }

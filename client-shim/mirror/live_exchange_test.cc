@@ -10,7 +10,7 @@
 
 #include "client-shim/mirror/own_memory.h"
 #include "client-shim/testing/mirrors_fixture.h"
-#include "wire/changed_word.h"
+#include "wire/live/changed_word.h"
 
 namespace longwire::shim {
 namespace {

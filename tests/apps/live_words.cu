@@ -4,6 +4,7 @@
 //   flags SECONDS [ROUNDS]   a word each way, of 1 to 8 bytes; READY after the first answer
 //   counters SECONDS         each side watches a word that the other one changes all the time
 //   ordered SECONDS          two words, the second one always written after the first
+//   copies SECONDS           a word that is written behind a copy to the program
 //   conflict SECONDS         both sides write one word all the time, which is an error
 #include <sys/wait.h>
 #include <unistd.h>
@@ -252,6 +253,56 @@ uint32_t CheckOrder() {
   return up + PassDown(stream);
 }
 
+__global__ void Fill(uint32_t* words, int count, uint32_t value) {
+  for (int i = threadIdx.x; i < count; i += blockDim.x) words[i] = value;
+}
+
+// A word, behind which the kernel goes on.
+__global__ void Tell(volatile uint32_t* word, uint32_t value, uint64_t nanoseconds) {
+  *word = value;
+  __threadfence_system();
+  for (const uint64_t begin = Now(); Now() - begin < nanoseconds;) {
+  }
+}
+
+// Whoever sees the word sees what the copy before it has brought, to memory that kernels do not
+// reach.
+uint32_t CheckCopies() {
+  constexpr int kCount = 1 << 20, kRounds = 12;
+  constexpr size_t kBytes = kCount * sizeof(uint32_t);
+  cudaStream_t stream;
+  CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  auto* words = reinterpret_cast<uint32_t*>(live::Words(4096));
+  volatile uint32_t* word = words;
+  auto* target = static_cast<uint32_t*>(std::calloc(kCount, sizeof(uint32_t)));
+  CHECK(cudaHostRegister(target, kBytes, cudaHostRegisterDefault));
+  uint32_t* source = nullptr;
+  CHECK(cudaMalloc(&source, kBytes));
+  uint32_t forbidden = 0, meanwhile = 0;
+  for (uint32_t round = 1; round <= kRounds; ++round) {
+    Fill<<<1, 256, 0, stream>>>(source, kCount, round);
+    CHECK(cudaMemcpyAsync(target, source, kBytes, cudaMemcpyDeviceToHost, stream));
+    Tell<<<1, 1, 0, stream>>>(words, round, 80'000'000);
+    CHECK(cudaGetLastError());
+    const auto begin = std::chrono::steady_clock::now();
+    while (*word != round &&
+           std::chrono::steady_clock::now() - begin < std::chrono::milliseconds(400)) {
+    }
+    bool old = false;
+    if (*word == round) {
+      ++meanwhile;
+      for (int i = kCount; i-- > 0;)
+        old |= reinterpret_cast<volatile uint32_t*>(target)[i] != round;
+    }
+    forbidden += old;
+    CHECK(cudaStreamSynchronize(stream));
+    EXPECT(*word == round && target[0] == round && target[kCount - 1] == round, "round %u", round);
+  }
+  CHECK(cudaHostUnregister(target));
+  std::printf("behind copies: %u changes, %u forbidden\n", meanwhile, forbidden);
+  return forbidden;
+}
+
 void CheckConflict() {
   auto* words = reinterpret_cast<uint32_t*>(live::Words(4096));
   uint32_t* last = nullptr;
@@ -288,6 +339,8 @@ int main(int count, char** arguments) {
     CheckCounters();
   } else if (std::strcmp(what, "ordered") == 0) {
     forbidden = CheckOrder();
+  } else if (std::strcmp(what, "copies") == 0) {
+    forbidden = CheckCopies();
   } else {
     CheckConflict();
   }

@@ -66,6 +66,13 @@ class LiveWordsTest(unittest.TestCase):
             self.expect_forbidden("to the program",
                                   self.words("ordered", SECONDS, longwire=longwire))
 
+    def test_what_was_copied_before_a_word_is_there_first(self):
+        self.expect_pass("copies", SECONDS)
+
+    def test_a_word_before_a_copy_is_noticed(self):
+        result = self.words("copies", SECONDS, LONGWIRE_DISABLE="copies_first")
+        self.assertEqual(3, result.code, result)
+
     def test_a_word_that_both_change_is_an_error(self):
         result = self.words("conflict", SECONDS)
         self.assertEqual((0, "PASS live_words"), (result.code, result.out.splitlines()[-1]), result)

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "longwire/worker_hand_written.h"
-#include "wire/changed_word.h"
+#include "wire/live/changed_word.h"
 #include "wire/limits.h"
 
 namespace longwire::worker {

@@ -11,7 +11,7 @@
 namespace longwire::worker {
 
 // What the program has changed: stored at once, as a kernel may be waiting for it. `runs`: the word
-// alone. If the device has changed the word as well, the client hears of a conflict.
+// alone. If the device has changed the word as well, the client gets a conflict.
 CUresult PushWord(CallContext& context, const std::shared_ptr<Mirror>& mirror,
                   const std::vector<wire::DeltaRun>& runs);
 

@@ -1,4 +1,4 @@
-#include "wire/changed_word.h"
+#include "wire/live/changed_word.h"
 
 #include <algorithm>
 #include <cstring>
