@@ -213,8 +213,9 @@ bool Exchange::Run(Mirrors& mirrors, uint64_t* bytes) {
   return sent_word || mirrors.applied != applied;
 }
 
-// Until work has run for a moment. False: the session has ended.
-bool AwaitRunningWork(Mirrors& mirrors) {
+// Until work has run for a moment, or there is something to look for behind it. False: the session
+// has ended. *looked: the number of works behind which that was done last.
+bool AwaitRunningWork(Mirrors& mirrors, uint64_t* looked) {
   Progress last;
   uint64_t works = 0;  // when unfinished ones were looked for
   for (int idle = 0; ClientSession::over() == CUDA_SUCCESS;) {
@@ -231,6 +232,11 @@ bool AwaitRunningWork(Mirrors& mirrors) {
     const bool runs = std::ranges::any_of(now, [&](const auto& one) { return last.contains(one); });
     if (runs) return true;
     idle = now.empty() ? idle + 1 : 0;
+    // Work that was too short may have left something, and the program has asked for nothing.
+    if (idle == kIdleMoments && mirrors.handed.load() && *looked != works) {
+      *looked = works;
+      return true;
+    }
     last = std::move(now);
   }
   return false;
@@ -240,11 +246,15 @@ void Watch(void*) {
   prctl(PR_SET_TIMERSLACK, 1000UL);  // nanoseconds
   Mirrors& mirrors = TheMirrors();
   Exchange exchange;
-  while (AwaitRunningWork(mirrors)) {
+  uint64_t looked = 0;
+  while (AwaitRunningWork(mirrors, &looked)) {
     microseconds pause = kShortestPause;
-    while (ClientSession::over() == CUDA_SUCCESS && !UnfinishedStreams().empty()) {
+    // Once more when nothing runs any more: for the last word.
+    for (bool runs = true, changed = true; runs || changed;) {
+      if (ClientSession::over() != CUDA_SUCCESS) return;
+      runs = !UnfinishedStreams().empty();
       uint64_t bytes = 0;
-      const bool changed = exchange.Run(mirrors, &bytes);
+      changed = exchange.Run(mirrors, &bytes);
       const microseconds least =
           std::max(kShortestPause, microseconds(1000 * bytes / kBytesInAMillisecond));
       pause = changed ? least : std::max(least, std::min(2 * pause, kLongestPause));

@@ -29,6 +29,7 @@ class LiveExchangeTest : public testing::MirrorsTest {
   void SetUp() override {
     MirrorsTest::SetUp();
     WatchRunningWork();
+    std::this_thread::sleep_for(kMoments);  // it may look once more behind the last test's work
   }
   void TearDown() override {
     fake_.LetGo(stream_);
@@ -110,6 +111,22 @@ TEST_F(LiveExchangeTest, NothingHappensWithoutWorkOrWithoutPinnedMemory) {
   Remove(0);
   Run(true);
   EXPECT_FALSE(Looks());
+}
+
+TEST_F(LiveExchangeTest, NothingComesBeforeTheBytesOfACopy) {
+  Transfers& transfers = TheSession().transfers();
+  const uint64_t transfer = ClientSession::NewId();
+  std::string target(64, ' ');
+  transfers.ExpectDownload(transfer, HostPlace::Linear(target.data(), target.size()), false);
+  Run();
+  patience_ = kMoments;
+  EXPECT_FALSE(Looks());
+  // What the program writes goes to the device all the same.
+  *reinterpret_cast<uint32_t*>(memory_ + 64) = 7;
+  EXPECT_EQ(Pushed().size(), 1u);
+  transfers.DropDownload(transfer);
+  patience_ = kPatience;
+  EXPECT_TRUE(Looks());
 }
 
 TEST_F(LiveExchangeTest, AWordOfTheDeviceComesWhileWorkRuns) {

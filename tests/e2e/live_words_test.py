@@ -69,10 +69,6 @@ class LiveWordsTest(unittest.TestCase):
     def test_what_was_copied_before_a_word_is_there_first(self):
         self.expect_pass("copies", SECONDS)
 
-    def test_a_word_before_a_copy_is_noticed(self):
-        result = self.words("copies", SECONDS, LONGWIRE_DISABLE="copies_first")
-        self.assertEqual(3, result.code, result)
-
     def test_a_word_that_both_change_is_an_error(self):
         result = self.words("conflict", SECONDS)
         self.assertEqual((0, "PASS live_words"), (result.code, result.out.splitlines()[-1]), result)
@@ -80,9 +76,11 @@ class LiveWordsTest(unittest.TestCase):
                                      r"pinned memory.*host-memory\.md\)\n\Z")
 
     def test_who_has_no_such_memory_is_not_looked_at(self):
-        for name in ("pinned_order", "managed_streams"):
-            result = self.longwire.run(f"{name}.static", LONGWIRE_TRACE="calls")
-            self.assertEqual((0, 0), (result.code, result.err.count("lwMirrorLook")), name)
+        for name, looks in (("pinned_order", False), ("managed_streams", False),
+                            ("live_words", True)):
+            words = ("flags", SECONDS, "20") if looks else ()
+            result = self.longwire.run(f"{name}.static", *words, LONGWIRE_TRACE="calls")
+            self.assertEqual((0, looks), (result.code, "lwMirrorLook" in result.err), name)
 
     def start(self):
         return self.longwire.start("live_words.static", "flags", SECONDS, "2000")
