@@ -7,9 +7,11 @@ Each process in turn runs under valgrind's callgrind while the program launches 
 kernels; the difference is divided by N. Counts do not depend on the machine's load, so they show a
 change where times do not. They exclude the kernel's work, and include that of a process that spins
 before it sleeps. Of the worker, only its own code
-counts: not the software device's, nor what either of them does in the C library. Needs valgrind."""
+counts: not the software device's, nor what either of them does in the C library. The last rows are
+of a program that has the devices of two servers, and launches on one of them. Needs valgrind."""
 import argparse
 import collections
+import contextlib
 import os
 import pathlib
 import shutil
@@ -66,8 +68,9 @@ def instructions(file, process):
     return total
 
 
-def run(build, name, launches):
-    """The instructions of one kind of process while a program launches `launches` kernels."""
+def run(build, name, launches, across=None):
+    """The instructions of one kind of process while a program launches `launches` kernels. With
+    `across` there are two servers, and it is on that one's device."""
     with tempfile.TemporaryDirectory(prefix="longwire-instructions-") as text:
         folder = pathlib.Path(text)
         out = folder / "counts.%p"
@@ -80,10 +83,15 @@ def run(build, name, launches):
             served = wrapped_build(build, folder, name, out)
         longwire = server.Server("software", build=served, warm_workers=0)
         longwire.warden_options = WITHOUT_WALLS
-        with longwire:
+        with longwire, contextlib.ExitStack() as more:
             environment = longwire.environment(LONGWIRE_COMPRESSION="none")
-            done = subprocess.run(longwire.command(*program), env=environment, timeout=300,
-                                  capture_output=True, text=True)
+            addresses = longwire.address
+            if across is not None:
+                second = more.enter_context(server.Server("software", build=served))
+                addresses += "," + second.address
+                environment |= {"LONGWIRE_ACROSS": "1", "CUDA_VISIBLE_DEVICES": str(across)}
+            done = subprocess.run(longwire.command(*program, server=addresses), env=environment,
+                                  timeout=300, capture_output=True, text=True)
             if done.returncode != 0:
                 raise SystemExit(f"{program}: {done.returncode}\n{done.stderr}"
                                  f"{longwire.log_tail()}")
@@ -119,11 +127,13 @@ def main():
     arguments = parser.parse_args()
     if shutil.which("valgrind") is None:
         raise SystemExit("valgrind is missing: apt-get install valgrind")
-    print(f"{'process':<18} instructions per launch")
-    for label, name in PROCESSES.items():
-        few, many = (run(arguments.build, name, launches)
+    print(f"{'process':<21} instructions per launch")
+    rows = [(label, name, None) for label, name in PROCESSES.items()]
+    rows += [("on the first of two", None, 0), ("on the second of two", None, 1)]
+    for label, name, across in rows:
+        few, many = (run(arguments.build, name, launches, across)
                      for launches in (FEW, FEW + arguments.launches))
-        print(f"{label:<18} {(many - few) / arguments.launches:10.0f}", flush=True)
+        print(f"{label:<21} {(many - few) / arguments.launches:10.0f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -59,6 +59,8 @@ int main(int argc, char** argv) {
   for (int i = 0; i < kCount; ++i) wanted[i] = i * 2654435761u;
   CHECK(cudaSetDevice(0));
   CHECK(cudaMemcpy(devices[0].values, wanted.data(), kBytes, cudaMemcpyHostToDevice));
+  // The copy may return before its bytes are there, and the first step's stream does not wait.
+  CHECK(cudaDeviceSynchronize());
   std::vector<cudaEvent_t> events(steps);
   std::vector<Seen> seen(steps);
   int before = 0;

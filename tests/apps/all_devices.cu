@@ -38,6 +38,7 @@ static std::vector<Device> Prepare(int count) {
     if (i != 0) CHECK(cudaDeviceEnablePeerAccess(0, 0));
     CHECK(cudaMalloc(&devices[i].rounds, sizeof(Counter)));
     CHECK(cudaMemset(devices[i].rounds, 0, sizeof(Counter)));
+    CHECK(cudaDeviceSynchronize());  // the stream does not wait for the legacy one
     CHECK(cudaStreamCreateWithFlags(&devices[i].stream, cudaStreamNonBlocking));
   }
   return devices;

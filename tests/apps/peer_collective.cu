@@ -83,6 +83,7 @@ static void Prepare(Device (&devices)[2]) {
     devices[i].sums = Allocate(i, kBytes);
     CHECK(cudaMalloc(&devices[i].rank, sizeof(Rank)));
     CHECK(cudaMemset(devices[i].arrived, 0, sizeof(unsigned)));
+    CHECK(cudaDeviceSynchronize());  // streams that do not wait for the legacy one use it
     CHECK(cudaStreamCreateWithFlags(&devices[i].stream, cudaStreamNonBlocking));
     CHECK(cudaSetDevice(0));  // of which both devices' flags are
     CHECK(cudaHostAlloc(&devices[i].flag, sizeof(unsigned), cudaHostAllocMapped));

@@ -84,13 +84,24 @@ static void CheckOwnership(const Device (&devices)[2]) {
   CHECK(cudaFree(large));  // the first one is current
 }
 
+// A copy from pageable memory may return before its bytes are there, and the devices' own streams
+// do not wait for the legacy one.
+static void WaitForBoth(int current) {
+  for (int device : {1 - current, current}) {
+    CHECK(cudaSetDevice(device));
+    CHECK(cudaDeviceSynchronize());
+  }
+}
+
 static void CheckCopies(const Device (&devices)[2]) {
   const std::vector<unsigned> first = Numbers(1), second = Numbers(2), zeros(kCount);
+  int current = 0;
   auto fill = [&] {
     CHECK(cudaMemcpy(devices[0].values, first.data(), kBytes, cudaMemcpyDefault));
     CHECK(cudaMemcpy(devices[1].values, zeros.data(), kBytes, cudaMemcpyDefault));
+    WaitForBoth(current);
   };
-  for (int current = 0; current < 2; ++current) {
+  for (; current < 2; ++current) {
     CHECK(cudaSetDevice(current));
     fill();
     CHECK(cudaMemcpyPeer(devices[1].values, 1, devices[0].values, 0, kBytes));
@@ -131,6 +142,7 @@ static void CheckCopies(const Device (&devices)[2]) {
 static void CheckEvents(const Device (&devices)[2]) {
   std::vector<unsigned> wanted = Numbers(3);
   CHECK(cudaMemcpy(devices[0].values, wanted.data(), kBytes, cudaMemcpyDefault));
+  WaitForBoth(0);
   for (int round = 0; round < kRounds; ++round) {
     const int from = round % 2, to = 1 - from;
     const Device &source = devices[from], &target = devices[to];

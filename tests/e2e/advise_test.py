@@ -94,7 +94,7 @@ class AdviseTest(unittest.TestCase):
                 text=True)
 
             def go_on_with(config):
-                self.assertEqual("READY\n", process.stdout.readline())
+                self.assertEqual("READY\n", server.next_line(process))
                 longwire.config_file.write_text(json.dumps(config))
                 reloaded = longwire.cli("admin", "reload", "--server", f"unix:{longwire.door}")
                 self.assertEqual(0, reloaded.code, reloaded)

@@ -22,7 +22,7 @@ class AwakeTest(unittest.TestCase):
             env=self.longwire.environment_of(tenant), stdout=subprocess.PIPE, text=True)
         self.addCleanup(process.communicate)
         self.addCleanup(process.kill)
-        self.assertEqual("READY\n", process.stdout.readline(), self.longwire.log_tail())
+        self.assertEqual("READY\n", server.next_line(process), self.longwire.log_tail())
 
     def session(self, tenant):
         return next(one for one in self.longwire.status_as("operator")["sessions"]

@@ -21,7 +21,7 @@ class KeepersDeathTest(unittest.TestCase):
             stderr=subprocess.PIPE, text=True)
         self.addCleanup(self.program.communicate)
         self.addCleanup(self.program.kill)
-        while self.program.stdout.readline() not in ("READY\n", ""):
+        while server.next_line(self.program) not in ("READY\n", ""):
             pass
 
     def say(self, word):
@@ -30,7 +30,7 @@ class KeepersDeathTest(unittest.TestCase):
 
     def ask(self, word):
         self.say(word)
-        return self.program.stdout.readline().split(), self.program.stdout.readline().split()
+        return server.next_line(self.program).split(), server.next_line(self.program).split()
 
     def leased(self):
         status = self.longwire.status()
@@ -78,7 +78,7 @@ class KeepersDeathTest(unittest.TestCase):
             self.assertGreaterEqual(int(free), int(total) - before - (more + 1) * CHUNK)
         self.kill_keeper()
         self.say("free")  # also what it has of the first two keepers
-        self.assertIn("free", self.program.stdout.readline())
+        self.assertIn("free", server.next_line(self.program))
         self.assertEqual("cudaSuccess", self.ask(str(CHUNK))[0][1])
         self.end()
         self.expect_nothing_lent()

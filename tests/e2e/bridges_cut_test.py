@@ -19,7 +19,7 @@ class CutTest(BridgesTest):
     def test_a_cable_between_the_servers_that_is_cut_for_a_moment(self):
         process = server.start_session(self.command("far", 40, BYTES), self.environment())
         self.addCleanup(process.kill)
-        self.assertEqual("READY\n", process.stdout.readline(), self.logs())
+        self.assertEqual("READY\n", server.next_line(process), self.logs())
         self.cut(("a", "b"), ("b", "a"))
         time.sleep(14)  # both have noticed, and try again
         self.mend(("a", "b"), ("b", "a"))

@@ -63,7 +63,7 @@ class BridgesTest(unittest.TestCase):
     def start_far(self):
         process = server.start_session(self.command("far", 1 << 20, BYTES), self.environment())
         self.addCleanup(process.kill)
-        self.assertEqual("READY\n", process.stdout.readline(), self.logs())
+        self.assertEqual("READY\n", server.next_line(process), self.logs())
         return process
 
     def expect_failure(self, process, *gone, seconds=60):

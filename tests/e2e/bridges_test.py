@@ -56,7 +56,7 @@ class CopiesTest(BridgesTest):
                 command = self.command("far", 12, BYTES)
                 process = server.start_session(command, self.environment())
                 self.addCleanup(process.kill)
-                self.assertEqual("READY\n", process.stdout.readline(), self.logs())
+                self.assertEqual("READY\n", server.next_line(process), self.logs())
                 self.servers[name].end_daemon()
                 self.servers[name].start_daemon()
                 result = server.finish(process, 100)

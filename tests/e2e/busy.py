@@ -29,7 +29,7 @@ class BusyServer(tenants.TenantServer):
         clean_up = getattr(case, "addClassCleanup", case.addCleanup)
         clean_up(process.communicate)
         clean_up(process.kill)
-        if process.stdout.readline() != "READY\n":
+        if server.next_line(process) != "READY\n":
             raise AssertionError(self.log_tail())
 
     def make_busy(self, case):

@@ -2,6 +2,8 @@
 import subprocess
 import unittest
 
+import server
+
 
 class TrainingCase(unittest.TestCase):
     def start(self, longwire, **more):
@@ -11,7 +13,7 @@ class TrainingCase(unittest.TestCase):
             stderr=subprocess.PIPE, text=True)
         self.addCleanup(program.communicate)
         self.addCleanup(program.kill)
-        self.assertEqual("READY\n", program.stdout.readline(), longwire.log_tail())
+        self.assertEqual("READY\n", server.next_line(program), longwire.log_tail())
         return program
 
     def session(self, longwire):

@@ -99,8 +99,8 @@ class DescriptorsTest(unittest.TestCase):
                                      LD_LIBRARY_PATH=longwire.dist / "lib/longwire"),
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(process.kill)
-        self.assertEqual("READY\n", process.stdout.readline())
-        process.stdout.readline()
+        self.assertEqual("READY\n", server.next_line(process))
+        server.next_line(process)
         if way == "tcp":
             self.kill_all(longwire, "longwire-link")
             server.wait_for(lambda: "resumed after" in longwire.log.read_text(), 5, "another link")

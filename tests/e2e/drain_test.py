@@ -26,13 +26,13 @@ class Holder:
             stderr=subprocess.PIPE, text=True)
         self.said = []
         while not self.said or self.said[-1] not in ("READY\n", ""):
-            self.said.append(self.process.stdout.readline())
+            self.said.append(server.next_line(self.process))
 
     def tell(self, word):
         self.process.stdin.write(f"{word}\n")
         self.process.stdin.flush()
-        said = [] if word in ("free", "zeros") else [self.process.stdout.readline().strip()]
-        return said + [self.process.stdout.readline().strip()]
+        said = [] if word in ("free", "zeros") else [server.next_line(self.process).strip()]
+        return said + [server.next_line(self.process).strip()]
 
     def end(self):
         if self.process.returncode is None:

@@ -65,7 +65,7 @@ class ExposureTest(unittest.TestCase):
             stdout=server.subprocess.PIPE, stderr=server.subprocess.PIPE, text=True)
         self.addCleanup(process.communicate)
         self.addCleanup(process.kill)
-        self.assertEqual("READY\n", process.stdout.readline(), longwire.log_tail())
+        self.assertEqual("READY\n", server.next_line(process), longwire.log_tail())
         return process
 
     def test_within_the_host_there_are_none(self):

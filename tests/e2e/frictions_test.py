@@ -187,7 +187,7 @@ class TenantTest(unittest.TestCase):
             stdout=server.subprocess.PIPE, text=True)
         self.addCleanup(holder.communicate)
         self.addCleanup(holder.kill)
-        self.assertEqual("READY\n", holder.stdout.readline())
+        self.assertEqual("READY\n", server.next_line(holder))
         doctor = server.run([self.longwire.dist / "bin" / "longwire", "doctor", "--server",
                              self.longwire.address], self.longwire.environment_of("small"))
         self.assertIn("remedy: wait for room with longwire run --wait 10m", doctor.out)

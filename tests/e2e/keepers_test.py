@@ -38,7 +38,7 @@ class KeepersTest(unittest.TestCase):
         return process
 
     def expect_line(self, process, beginning):
-        line = process.stdout.readline()
+        line = server.next_line(process)
         if not line or not line.startswith(beginning):
             process.kill()
             self.fail(f"{line!r}, not {beginning}: {process.communicate()} "

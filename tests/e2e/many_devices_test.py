@@ -52,7 +52,7 @@ class ManyDevicesCase(unittest.TestCase):
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(process.communicate)
         self.addCleanup(process.kill)
-        self.assertTrue(process.stdout.readline().startswith("READY"), self.longwire.log_tail())
+        self.assertTrue(server.next_line(process).startswith("READY"), self.longwire.log_tail())
         return process
 
     def expect_end(self, process):

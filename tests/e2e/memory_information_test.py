@@ -35,7 +35,7 @@ class MemoryInformationTest(unittest.TestCase):
         return process
 
     def heard(self, process):
-        line = process.stdout.readline().strip()
+        line = server.next_line(process).strip()
         if not line:
             process.kill()
             self.fail(f"{process.communicate()} " + self.longwire.log_tail())

@@ -39,13 +39,13 @@ class MovingKindsTest(unittest.TestCase):
             stderr=subprocess.PIPE, text=True)
         self.addCleanup(program.communicate)
         self.addCleanup(program.kill)
-        self.assertEqual("READY\n", program.stdout.readline(), self.longwire.log_tail())
+        self.assertEqual("READY\n", server.next_line(program), self.longwire.log_tail())
         return program
 
     def step(self, program):
         program.stdin.write("step\n")
         program.stdin.flush()
-        said = program.stdout.readline()
+        said = server.next_line(program)
         self.assertEqual("RIGHT\n", said, self.longwire.log_tail())
 
     def admin(self, *words):

@@ -38,7 +38,7 @@ class Tool:
         test.addCleanup(self.process.kill)
 
     def answer(self):
-        return json.loads(self.process.stdout.readline())
+        return json.loads(server.next_line(self.process))
 
     def go_on(self):
         self.process.stdin.write("\n")
@@ -166,7 +166,7 @@ class MemoryTest(unittest.TestCase):
             env=self.longwire.environment_of(tenant), stdout=subprocess.PIPE, text=True)
         self.addCleanup(process.communicate)
         self.addCleanup(process.kill)
-        while process.stdout.readline() != "READY\n":
+        while server.next_line(process) != "READY\n":
             self.assertIsNone(process.poll(), self.longwire.log_tail())
         return process
 

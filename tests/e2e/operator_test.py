@@ -32,7 +32,7 @@ class OperatorTest(unittest.TestCase):
             env=self.longwire.environment_of("research"), stdout=subprocess.PIPE, text=True)
         self.addCleanup(process.communicate)
         self.addCleanup(process.kill)
-        self.assertEqual("READY\n", process.stdout.readline(), self.longwire.log_tail())
+        self.assertEqual("READY\n", server.next_line(process), self.longwire.log_tail())
 
     def test_metrics_count_what_programs_did(self):
         before = self.scrape()

@@ -27,7 +27,7 @@ class Program:
         case.assertEqual("READY", self.hear(), longwire.log_tail())
 
     def hear(self):
-        return self.process.stdout.readline().strip()
+        return server.next_line(self.process).strip()
 
     def begin(self, *words):
         self.process.stdin.write(" ".join(map(str, words)) + "\n")

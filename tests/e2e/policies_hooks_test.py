@@ -192,7 +192,7 @@ class LaunchHooks(Hooks):
             env=self.longwire.environment_of("batch"), stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, text=True)
         self.addCleanup(process.kill)
-        while process.stdout.readline() not in ("READY\n", ""):
+        while server.next_line(process) not in ("READY\n", ""):
             pass
         self.assertIn("'urgent_kernels' decides now\n",
                       self.policy("load", OBJECTS / "urgent_kernels.o"))
@@ -211,7 +211,7 @@ class LaunchHooks(Hooks):
 
         def launch():
             self.assertEqual(["add cudaSuccess 5050\n", "READY\n"],
-                             [process.stdout.readline(), process.stdout.readline()])
+                             [server.next_line(process), server.next_line(process)])
 
         def asked():
             """It takes the policy some time after it goes on; any launch may be the first."""

@@ -59,7 +59,7 @@ class PoliciesTest(unittest.TestCase):
             stdout=subprocess.PIPE, text=True)
         self.addCleanup(process.communicate)
         self.addCleanup(process.kill)
-        self.assertEqual("READY\n", process.stdout.readline(), self.longwire.log_tail())
+        self.assertEqual("READY\n", server.next_line(process), self.longwire.log_tail())
 
     def seats(self):
         return {one["tenant"]: one["seats"][0]

@@ -23,9 +23,8 @@ class PoolCallsTest(unittest.TestCase):
             env=longwire.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True)
         self.addCleanup(lambda: pool_servers.end([self.program]))
-        for line in self.program.stdout:
-            if line == "READY\n":
-                break
+        while server.next_line(self.program) not in ("READY\n", ""):
+            pass
 
     def requests(self):
         """All that the member has begun to answer, of whatever kind."""
@@ -39,7 +38,7 @@ class PoolCallsTest(unittest.TestCase):
         for _ in range(times // 5):
             self.program.stdin.write("1048576\nfree\n")
             self.program.stdin.flush()
-            said = [self.program.stdout.readline() for _ in range(3)]
+            said = [server.next_line(self.program) for _ in range(3)]
             self.assertEqual("1048576 cudaSuccess\n", said[0])
             self.assertRegex(said[2], r"free \d+ total \d+")
 

@@ -64,7 +64,7 @@ class PoolCutOffTest(unittest.TestCase):
         self.programs.append(program)
         said = []
         while not said or said[-1] not in ("READY\n", ""):
-            said.append(program.stdout.readline())
+            said.append(server.next_line(program))
         self.assertEqual("READY\n", said[-1], longwire.log_tail())
         return program
 
@@ -76,7 +76,7 @@ class PoolCutOffTest(unittest.TestCase):
             for words, lines in ((f"{96 * MIB}", 2), ("free", 1)):
                 program.stdin.write(words + "\n")
                 program.stdin.flush()
-                said = [program.stdout.readline() for _ in range(lines)]
+                said = [server.next_line(program) for _ in range(lines)]
                 self.assertNotIn("Error", said[0])
                 self.assertNotIn("", said)
             self.assertEqual(1, len(self.status("a")))

@@ -136,7 +136,7 @@ class PoolDrainTest(unittest.TestCase):
         copies = [longwire.dist / "bin" / "longwire", "run", "--label", "name=b", "--server",
                   longwire.address, "--", longwire.program("keep_copying.static")]
         program = server.start_session(copies, longwire.environment())
-        self.assertEqual("READY\n", program.stdout.readline())
+        self.assertEqual("READY\n", server.next_line(program))
         other = self.hold("a", "--label", "name=a")
         began = time.monotonic()
         said = self.done("a", "drain", "b", "--deadline", "16s")

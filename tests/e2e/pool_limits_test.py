@@ -43,15 +43,15 @@ class PoolLimitsTest(unittest.TestCase):
         self.programs.append(program)
         said = []
         while not said or said[-1] not in ("READY\n", ""):
-            said.append(program.stdout.readline())
+            said.append(server.next_line(program))
         self.assertEqual("READY\n", said[-1], asked.log_tail())
         return program
 
     def tell(self, program, *words):
         program.stdin.write(" ".join(map(str, words)) + "\n")
         program.stdin.flush()
-        said = program.stdout.readline().strip()
-        self.assertIn("free", program.stdout.readline())
+        said = server.next_line(program).strip()
+        self.assertIn("free", server.next_line(program))
         return said
 
     def parts(self):

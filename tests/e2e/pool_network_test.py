@@ -44,8 +44,9 @@ class Play:
         one = subprocess.Popen(command, env=front.environment(), stdin=subprocess.PIPE,
                                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         self.programs[name] = one
-        if not any(line == "READY\n" for line in one.stdout):
-            return "refused"
+        while (line := server.next_line(one)) != "READY\n":
+            if not line:
+                return "refused"
         (number, (host, claim)), = ((number, found) for number, found in self.known().items()
                                     if number not in before)
         self.numbers[name] = number

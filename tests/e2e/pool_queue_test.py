@@ -48,7 +48,7 @@ class PoolQueueTest(unittest.TestCase):
 
     @staticmethod
     def await_ready(program):
-        if program.stdout.readline() == "READY\n":
+        if server.next_line(program) == "READY\n":
             program.ready.set()
 
     def test_the_oldest_first_with_place_and_reason(self):

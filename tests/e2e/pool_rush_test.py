@@ -22,7 +22,7 @@ class PoolRushTest(unittest.TestCase):
         self.ready, self.lines = 0, threading.Lock()
 
     def await_line(self, program):
-        line = program.stdout.readline()
+        line = server.next_line(program)
         with self.lines:
             self.ready += line == "READY\n"
 

@@ -84,7 +84,7 @@ class Pool(contextlib.ExitStack):
         return program
 
     def await_ready(self, program):
-        line = program.stdout.readline()
+        line = server.next_line(program)
         if line == "READY\n":
             return
         program.kill()

@@ -45,6 +45,14 @@ def counts(report, title):
     return found
 
 
+def compiled(folder, text):
+    source, made = pathlib.Path(folder) / "probe.c", pathlib.Path(folder) / "probe.o"
+    source.write_text(text)
+    subprocess.run(["clang-19", "-target", "bpf", "-mcpu=v2", "-O2", "-g", "-Wall", "-Werror",
+                    f"-I{INCLUDE}", "-c", source, "-o", made], check=True)
+    return made
+
+
 class ProbesTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -142,10 +150,7 @@ class ProbesTest(unittest.TestCase):
         [example] = re.findall(r"```c\n(#include <longwire/probe.h>.*?)```", PAGE.read_text(),
                                re.DOTALL)
         with tempfile.TemporaryDirectory() as folder:
-            source, made = pathlib.Path(folder) / "lanes.c", pathlib.Path(folder) / "lanes.o"
-            source.write_text(example)
-            subprocess.run(["clang-19", "-target", "bpf", "-mcpu=v2", "-O2", "-g", "-Wall",
-                            "-Werror", f"-I{INCLUDE}", "-c", source, "-o", made], check=True)
+            made = compiled(folder, example)
             report = self.check(str(made), "vector_add.static")
             self.assertEqual(sum((count + 127) // 128 for count in VECTORS) * 4,
                              counts(report, "lanes left")["32 to 64"], report)
@@ -179,6 +184,26 @@ class ProbesTest(unittest.TestCase):
         made = server.run([CUDA / "ptxas", f"-arch={target}", "-c", probed, "-o",
                            text.with_suffix(".o")], self.longwire.environment())
         self.assertEqual(0, made.code, made)
+
+    def test_what_the_driver_refuses_with_probes_runs_without(self):
+        """Here because the maps have no room in the device's memory, and the program has."""
+        rings = 40  # of 2 MiB
+        maps = "".join(f"LW_MAP(ring{i}, LW_RING, 65536);\n" for i in range(rings))
+        puts = "".join(f"  lw_ring_put(&ring{i}, 1, 2, 3, 4);\n" for i in range(rings))
+        text = ("#include <longwire/probe.h>\n" + maps + "LW_PROBE(kernel_exit) int leaves("
+                "struct lw_point* point) {\n" + puts + "  return 0;\n}\n")
+        with tempfile.TemporaryDirectory() as folder, \
+                server.Server(software_memory=64 << 20) as small:
+            made = compiled(folder, text)
+            report = self.check(made, "vector_add.static")
+            self.assertIn("probes at 1 places of 1 modules", report)
+            self.longwire, usual = small, self.longwire
+            self.addCleanup(setattr, self, "longwire", usual)
+            report = self.check(made, "vector_add.static")
+            self.assertRegex(report, r"module [0-9a-f]{12} \(\d+ bytes\) has no probes: the driver "
+                                     r"refuses it with probes \(CUDA_ERROR_OUT_OF_MEMORY\), so it "
+                                     "is loaded without")
+            self.assertIn("probes at 0 places of 0 modules", report)
 
     def test_modules_without_ptx_are_named(self):
         result, report = self.probe("threadhist", "driver_cubin.driver")

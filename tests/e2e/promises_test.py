@@ -45,7 +45,7 @@ class PromisesTest(unittest.TestCase):
         return err
 
     def heard(self, process):
-        line = process.stdout.readline().strip()
+        line = server.next_line(process).strip()
         if not line:
             process.kill()
             self.fail(f"{process.communicate()} " + self.longwire.log_tail())

@@ -33,7 +33,7 @@ class QuotaTest(unittest.TestCase):
         process = self.start(tenant, "allocate.static", *sizes, "hold")
         said = []
         while not said or said[-1] not in ("READY\n", ""):
-            said.append(process.stdout.readline())
+            said.append(server.next_line(process))
         self.assertEqual("READY\n", said[-1], self.longwire.log_tail())
         return process, said
 
@@ -59,7 +59,7 @@ class QuotaTest(unittest.TestCase):
 
     def offer(self, tenant):
         process = self.start(tenant, "ipc_handle.static", "offer")
-        handle, ready = process.stdout.readline().strip(), process.stdout.readline()
+        handle, ready = server.next_line(process).strip(), server.next_line(process)
         self.assertEqual("READY\n", ready, self.longwire.log_tail())
         return process, handle
 

@@ -1,4 +1,6 @@
 """The table of probes, and the programs that they start."""
+import server
+
 PROBES = {}  # key → the function that sees whether it is in force
 
 
@@ -16,9 +18,9 @@ def start(case, tenant, name="hold_session.static", *words, to=None, **more):
     process = case.longwire.popen(tenant, case.longwire.program(name), *words, to=to, **more)
     case.addCleanup(process.communicate)
     case.addCleanup(process.kill)
-    said = [process.stdout.readline()]
+    said = [server.next_line(process)]
     while said[-1] not in ("READY\n", ""):
-        said.append(process.stdout.readline())
+        said.append(server.next_line(process))
     case.assertEqual("READY\n", said[-1], case.longwire.log_tail())
     return process
 
@@ -28,4 +30,4 @@ def tell(process, word):
     process.stdin.write(f"{word}\n")
     process.stdin.flush()
     count = 1 if word == "free" else 2
-    return [process.stdout.readline().strip() for _ in range(count)]
+    return [server.next_line(process).strip() for _ in range(count)]

@@ -107,7 +107,7 @@ class RulesTest(unittest.TestCase):
                 longwire.command(longwire.program("allocate.static"), str(48 * MIB), "hold"),
                 env=longwire.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                 text=True)
-            while other.stdout.readline() != "READY\n":
+            while server.next_line(other) != "READY\n":
                 self.assertIsNone(other.poll())
             sizes = [str(size * MIB) for size in (8, 24, 60)]
             one = subprocess.Popen(
@@ -135,7 +135,7 @@ class RulesTest(unittest.TestCase):
             def lines():
                 found = []
                 while not found or found[-1] not in ("READY\n", ""):
-                    found.append(process.stdout.readline())
+                    found.append(server.next_line(process))
                 return [line.strip() for line in found if line.startswith("add")]
 
             def reload(**keys):

@@ -80,9 +80,9 @@ def finish(process, timeout):
     return Result(code, out, err, time.monotonic() - start)
 
 
-def first_line(process):
-    """What a program says first. Nothing behind it is taken: readline() keeps what came with the
-    line, and communicate() does not return that."""
+def next_line(process):
+    """The next line of what a program says. Nothing behind it is taken: readline() keeps what came
+    with the line, and communicate() does not return that."""
     line = b""
     while not line.endswith(b"\n") and (byte := os.read(process.stdout.fileno(), 1)):
         line += byte
@@ -236,7 +236,7 @@ class Server:
         process = subprocess.Popen(self.command(self.program(name), *arguments, server=server),
                                    env=self.environment(**environment), stdin=subprocess.DEVNULL,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        line = process.stdout.readline()
+        line = next_line(process)
         if line != "READY\n":
             process.kill()
             raise AssertionError(f"{name} said {line!r}{process.communicate()}; {self.log_tail()}")

@@ -107,7 +107,7 @@ class StoryTest(unittest.TestCase):
     def test_a_device_is_emptied_and_a_session_ended(self):
         program = self.longwire.program("steady.static")
         stays = self.start("nightly", program, "until-error")
-        self.assertEqual("READY\n", stays.stdout.readline())
+        self.assertEqual("READY\n", server.next_line(stays))
         [device] = self.devices_of("nightly")
         self.operate("admin", "cordon", str(device))
         gauge = f'longwire_device_cordoned{{device="{device}"}}'
@@ -115,7 +115,7 @@ class StoryTest(unittest.TestCase):
                   "the cordon in the metrics")
         others = [self.start("serving", program, "until-error") for _ in range(2)]
         for other in others:
-            self.assertEqual("READY\n", other.stdout.readline())
+            self.assertEqual("READY\n", server.next_line(other))
         self.assertEqual([1 - device] * 2, self.devices_of("serving"))
         self.assertIsNone(stays.poll(), "a cordon ends nothing")
 
@@ -140,7 +140,7 @@ class StoryTest(unittest.TestCase):
         self.operate("admin", "drain", "--off")
         self.operate("admin", "cordon", str(device), "--off")
         again = self.start("nightly", program, "until-error")
-        self.assertEqual("READY\n", again.stdout.readline())
+        self.assertEqual("READY\n", server.next_line(again))
 
 
 if __name__ == "__main__":

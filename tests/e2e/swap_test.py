@@ -28,7 +28,7 @@ class Player:
         self.process.stdin.flush()
 
     def hear(self):
-        return self.process.stdout.readline().strip()
+        return server.next_line(self.process).strip()
 
     def tell(self, word):
         self.begin(word)

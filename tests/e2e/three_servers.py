@@ -15,7 +15,7 @@ class ThreeTest(BridgesTest):
     def start_copies(self, count):
         process = server.start_session(self.command("far", count, BYTES), self.environment())
         self.addCleanup(process.kill)
-        self.assertEqual("READY\n", process.stdout.readline(), self.logs())
+        self.assertEqual("READY\n", server.next_line(process), self.logs())
         return process
 
     def expect_end(self, process, seconds=100):

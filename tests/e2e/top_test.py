@@ -62,7 +62,7 @@ class ScreenTest(TopCase):
                                    env=self.longwire.environment(), stdout=subprocess.PIPE)
         self.addCleanup(process.communicate)
         self.addCleanup(process.kill)
-        self.assertEqual(b"READY\n", process.stdout.readline())
+        self.assertEqual("READY\n", server.next_line(process))
         top = self.top()
         top.wait_for("ö日本?[2J", "the name")
         # Behind wide characters the columns are where they are.

@@ -152,7 +152,7 @@ class TraceFileTest(unittest.TestCase):
             [self.longwire.dist / "bin" / "longwire", "trace", "-o", self.file, "--server",
              self.longwire.address, "--", self.longwire.program("hold_session.static")],
             env=self.longwire.environment(), stdout=subprocess.PIPE, text=True)
-        self.assertEqual("READY\n", process.stdout.readline())
+        self.assertEqual("READY\n", server.next_line(process))
         server.wait_for(lambda: "cuLaunchKernel" in self.file.read_text()
                         or "cuMem" in self.file.read_text(), 10, "calls in the file")
         process.send_signal(signal.SIGKILL)

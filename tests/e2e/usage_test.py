@@ -51,7 +51,7 @@ class UsageCase(unittest.TestCase):
             stderr=subprocess.DEVNULL, text=True)
         self.addCleanup(process.communicate)
         self.addCleanup(process.kill)
-        self.assertEqual("READY\n", process.stdout.readline(), self.longwire.log_tail())
+        self.assertEqual("READY\n", server.next_line(process), self.longwire.log_tail())
         return process
 
     def session(self, tenant):

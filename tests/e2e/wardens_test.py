@@ -22,7 +22,7 @@ class WardensTest(unittest.TestCase):
             stderr=subprocess.PIPE, text=True)
         self.addCleanup(process.communicate)
         self.addCleanup(process.kill)
-        self.assertEqual(said, process.stdout.readline(), self.longwire.log_tail())
+        self.assertEqual(said, server.next_line(process), self.longwire.log_tail())
         return process
 
     def test_sessions_end_with_a_sentence_and_the_next_warden_serves(self):

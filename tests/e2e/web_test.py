@@ -33,7 +33,7 @@ class Web:
         clean_up = getattr(case, "addClassCleanup", case.addCleanup)
         clean_up(self.process.communicate)
         clean_up(self.process.terminate)
-        line = self.process.stdout.readline()
+        line = server.next_line(self.process)
         found = re.search(r"ready at https?://[^:]*:(\d+)/", line)
         if not found:
             raise AssertionError(line + self.process.stdout.read())

@@ -147,7 +147,7 @@ class LinkEndsTest(unittest.TestCase):
     def test_with_certificates(self):
         with keys_server.KeysServer() as longwire:
             program = longwire.popen("alpha", longwire.program("counted_training.static"), "3")
-            self.assertEqual("READY\n", program.stdout.readline())
+            self.assertEqual("READY\n", server.next_line(program))
             self.kill_again_and_again(3, 0.7, longwire)
             self.expect_right(program, longwire)
 

@@ -43,7 +43,7 @@ class LinkLimitsTest(unittest.TestCase):
                                    preexec_fn=limited(*limits))
         self.addCleanup(program.communicate)
         self.addCleanup(program.kill)
-        self.assertEqual("READY\n", program.stdout.readline(), program.poll())
+        self.assertEqual("READY\n", server.next_line(program), program.poll())
         return program
 
     def expect_right(self, program):
@@ -70,7 +70,7 @@ class LinkLimitsTest(unittest.TestCase):
                                    pass_fds=[writing], cwd=self.longwire.runtime,
                                    preexec_fn=limit)
         os.close(writing)
-        self.assertEqual("READY\n", program.stdout.readline())
+        self.assertEqual("READY\n", server.next_line(program))
         link = self.the_link()
         for what in (resource.RLIMIT_CPU, resource.RLIMIT_FSIZE, resource.RLIMIT_NOFILE):
             soft, hard = resource.prlimit(link, what)

@@ -24,10 +24,10 @@ def little_memory(build, count):
                                        build / "bench" / "memory_holder"], text=True,
                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE)
             holders.append(holder)
-            free = int(holder.stdout.readline().split()[1])
+            free = int(server.next_line(holder).split()[1])
             holder.stdin.write(f"take {max(1 << 20, free - LEFT)}\n")
             holder.stdin.flush()
-            holder.stdout.readline()
+            server.next_line(holder)
         yield
     finally:
         for holder in holders:

@@ -58,10 +58,10 @@ def train(longwire, words, moves):
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     moved, out = 0, ""
     for block in range(BLOCKS):
-        line = process.stdout.readline()
+        line = server.next_line(process)
         while line and not line.startswith("READY"):
             out += line
-            line = process.stdout.readline()
+            line = server.next_line(process)
         if not line:
             break
         # Once while it waits, once in the midst of its steps.

@@ -60,7 +60,7 @@ def train(longwire, label, disturbances):
         env=longwire.environment(**frameworks.environment(training), PYTHONUNBUFFERED="1"),
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     begun = time.monotonic()
-    first = process.stdout.readline()  # twenty steps are done, 480 are to come
+    first = server.next_line(process)  # twenty steps are done, 480 are to come
     for disturb in disturbances:
         disturb(longwire)
         time.sleep(0.3)

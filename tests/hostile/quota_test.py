@@ -48,7 +48,7 @@ class QuotaTest(unittest.TestCase):
         self.addCleanup(process.communicate)
         said = []
         while not said or said[-1] not in ("READY\n", ""):
-            said.append(process.stdout.readline())
+            said.append(server.next_line(process))
         self.assertEqual("READY\n", said[-1], self.longwire.log_tail())
         return process
 

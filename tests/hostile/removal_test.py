@@ -56,7 +56,7 @@ class Removal(unittest.TestCase):
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(process.communicate)
         self.addCleanup(process.kill)
-        self.assertEqual("READY\n", process.stdout.readline(), self.longwire.log_tail())
+        self.assertEqual("READY\n", server.next_line(process), self.longwire.log_tail())
         return process
 
     def admin(self, *words, code=0):
@@ -165,7 +165,7 @@ class ConfigurationTest(Removal):
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(victim.communicate)
         self.addCleanup(victim.kill)
-        self.assertEqual("READY\n", victim.stdout.readline())
+        self.assertEqual("READY\n", server.next_line(victim))
         self.reload({**self.blocks, "victim": idle, "neighbour": idle})
         # It waits in pause(), and hears it all the same.
         said = victim.stderr.readline()

@@ -152,7 +152,7 @@ def run(options, chance, cable, longwire):
     quiet = max(options.seconds - sum(n for what, n in events if what == "pull"), 1)
     program = longwire.begin(options.seconds, between.address)
     try:
-        if program.stdout.readline() != "READY\n":
+        if server.next_line(program) != "READY\n":
             raise AssertionError(program.communicate())
         over = threading.Event()
         hand = threading.Thread(target=disturb, args=(

@@ -56,7 +56,7 @@ def go_through(longwire, cuts, opens):
         env=longwire.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, text=True)
     try:
-        first = server.first_line(program)
+        first = server.next_line(program)
         if not opens:
             between.cuts = list(cuts)
         deadline = time.monotonic() + MOST

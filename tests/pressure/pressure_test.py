@@ -50,7 +50,7 @@ class PressureTest(unittest.TestCase):
             env=cls.longwire.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True)
         cls.addClassCleanup(process.kill)
-        if process.stdout.readline() != "READY\n":
+        if server.next_line(process) != "READY\n":
             raise AssertionError(process.communicate(), cls.longwire.log_tail())
         return process
 

@@ -8,10 +8,10 @@ its README.md has one, names all of them and no others; links between pages lead
 docs/README.md names each page of its folder once; no circle of includes beyond its folder's limit
 (cycles.py); code that runs in programs which are not ours makes descriptors by wire/descriptors.h
 alone, and our processes begin with having three; what may run setuid reads variables by
-base/environment.h alone; facts of calls stand in their descriptions; no
-folder has more retired words than words_left.txt says (words.py); the code of calls has the
-description's names (call_files.py); no folder of the product has more than 25 files
-(folder_sizes.py).
+base/environment.h alone; tests read a program's lines without reading ahead; facts of calls stand
+in their descriptions; no folder has more retired words than words_left.txt says (words.py); the
+code of calls has the description's names (call_files.py); no folder of the product has more than
+25 files (folder_sizes.py).
 """
 import collections
 import argparse
@@ -52,6 +52,8 @@ DESCRIPTOR_CALL = re.compile(
     r"|\b(F_DUPFD(?:_CLOEXEC)?|SYS_(?:pidfd_\w+|openat2?|memfd_\w+|perf_event_open|userfaultfd))\b"
     r"|\bstd::(o?i?fstream|filebuf|random_device|filesystem)\b")
 MAIN = re.compile(r"^int [Mm]ain\([^)]*\) \{\n(.*)", re.MULTILINE)
+# In a test; iterating also reads ahead, but who does that reads to the end.
+READS_AHEAD = re.compile(r"\bstdout\.readline\b")
 # Programs that are installed; the others are ours to start.
 INSTALLED = ("cli", "link", "server")
 
@@ -271,6 +273,16 @@ def check_facts(path, text):
         yield f"{path}:{line}: {fault}: make it an option of the description (proto/README.md)"
 
 
+def check_reading(path, text):
+    """Yields where a test may lose what a program says: what readline() reads ahead is kept from
+    communicate()."""
+    if path.parts[0] != "tests" or path.suffix != ".py":
+        return
+    for number, line in enumerate(text.splitlines(), 1):
+        if READS_AHEAD.search(line):
+            yield f"{path}:{number}: reads ahead: use next_line of tests/e2e/server.py"
+
+
 def check_tree(root, with_format=False):
     paths = list_files(root)
     faults = []
@@ -278,6 +290,8 @@ def check_tree(root, with_format=False):
         named_like_text = path.suffix in TEXT_SUFFIXES or path.name == "dev"
         if named_like_text and not is_exempt(path):
             faults += check_file(root, path)
+        if path.suffix == ".py":
+            faults += check_reading(path, (root / path).read_text())
         if path.suffix in C_SUFFIXES:
             text = (root / path).read_text(errors="replace")
             faults += check_descriptors(path, text)

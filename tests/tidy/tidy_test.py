@@ -68,6 +68,12 @@ class TidyTest(unittest.TestCase):
         self.write("wire/read.cc", '\nint x = setenv("a", "b", 1);\n')
         self.assertEqual([], tidy.check_tree(self.root))
 
+    def test_lines_of_programs_in_tests(self):
+        self.write("tests/any_test.py", "said = process.std" "out.readline()\n")
+        self.expect("tests/any_test.py:1", "next_line")
+        self.write("tests/any_test.py", "said = server.next_line(process)\n")
+        self.assertEqual([], tidy.check_tree(self.root))
+
     def test_processes_have_the_standard_descriptors(self):
         self.write("cli/CMakeLists.txt", "add_executable(x main.cc)\n")
         main = "int main(int count, char** words) {\n%s  return Twice(count);\n}\n"
