@@ -114,7 +114,7 @@ bool CopiesAreOnTheirWay(const Channel& channel) {
   return waits && (channel.stream->session->transfers().AwaitsBytes() || LateWritesAnywhere());
 }
 
-// Those that were queued since a look was sent.
+// Those that were queued since the device's side was asked for.
 void AwaitLaterCopies(const Channel& channel) {
   while (CopiesAreOnTheirWay(channel) && ClientSession::over() == CUDA_SUCCESS) {
     std::this_thread::sleep_for(kLastPoll);

@@ -19,10 +19,10 @@ constexpr std::chrono::seconds kPeriod{1};
 constexpr int kSeconds = 5;
 
 constexpr const char* kSentence =
-    "work has been running for 5 s, and the program has written more than one word to pinned memory "
+    "work has been running for 5 s, and the program has written more than a word to pinned memory "
     "that kernels reach. A kernel that waits for that waits for ever: run the program on the "
-    "server's own host (--server unix:), or let streams wait for values (docs/host-memory.md). This "
-    "is said once";
+    "server's own host (--server unix:), or let streams wait for values (docs/host-memory.md). "
+    "This is said once";
 
 bool AnythingIsUnfinished() {
   std::vector<StreamPoint> points = UnfinishedWorkOfAll();

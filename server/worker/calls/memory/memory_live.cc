@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "longwire/worker_hand_written.h"
-#include "wire/live/changed_word.h"
 #include "wire/limits.h"
+#include "wire/live/changed_word.h"
 
 namespace longwire::worker {
 namespace {
