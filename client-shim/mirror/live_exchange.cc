@@ -114,13 +114,6 @@ bool CopiesAreOnTheirWay(const Channel& channel) {
   return waits && (channel.stream->session->transfers().AwaitsBytes() || LateWritesAnywhere());
 }
 
-// Those that were queued since the device's side was asked for.
-void AwaitLaterCopies(const Channel& channel) {
-  while (CopiesAreOnTheirWay(channel) && ClientSession::over() == CUDA_SUCCESS) {
-    std::this_thread::sleep_for(kLastPoll);
-  }
-}
-
 class Exchange {
  public:
   // A look at both sides; true if anything has changed. *bytes: what was compared.
@@ -131,9 +124,14 @@ class Exchange {
   bool SendWord(Mirrors& mirrors, const Compared& all) LONGWIRE_REQUIRES(mirrors.mutex);
   static StreamPoint SendLook(Mirrors& mirrors, const Compared& all)
       LONGWIRE_REQUIRES(mirrors.mutex);
-  static bool Await(const StreamPoint& point);
+  static bool Await(const Channel& channel, uint64_t position);
+
+  bool TakeHeld(Mirrors& mirrors, const Channel* channel) LONGWIRE_REQUIRES(mirrors.mutex);
 
   Copied first_, second_;
+  // An answer of the worker is not applied yet; Mirrors::sent when it was asked for.
+  bool held_ = false;
+  uint64_t asked_ = 0;
 };
 
 bool Exchange::FindWord(const Compared& all, wire::ChangedWord* word) {
@@ -158,6 +156,7 @@ bool Exchange::SendWord(Mirrors& mirrors, const Compared& all) {
   stream->session->Submit(all.channel->where(), push);
   std::copy_n(word.is.begin(), word.bytes, mirror.shadow + word.offset);
   RecordSent(mirrors, *all.channel);
+  ++mirrors.words;
   return true;
 }
 
@@ -177,13 +176,13 @@ StreamPoint Exchange::SendLook(Mirrors& mirrors, const Compared& all) {
 }
 
 // Without being counted among the threads that wait for the program. False: nothing comes any more.
-bool Exchange::Await(const StreamPoint& point) {
-  Stream& stream = *point.stream;
-  AwaitProgress(&stream, point.position);
-  for (microseconds pause = kFirstPoll;
-       stream.finished.load(std::memory_order_acquire) < point.position;
+bool Exchange::Await(const Channel& channel, uint64_t position) {
+  Stream& stream = *channel.stream;
+  AwaitProgress(&stream, position);
+  for (microseconds pause = kFirstPoll; stream.finished.load(std::memory_order_acquire) < position;
        pause = std::min(2 * pause, kLastPoll)) {
-    if (stream.session->ended() != CUDA_SUCCESS || stream.context->sticky.load() != 0) return false;
+    if (channel.ended.load() || stream.session->ended() != CUDA_SUCCESS) return false;
+    if (stream.context->sticky.load() != 0) return false;
     std::this_thread::sleep_for(pause);
   }
   return true;
@@ -194,23 +193,36 @@ bool Exchange::Run(Mirrors& mirrors, uint64_t* bytes) {
   Compared all;
   // While another thread takes in what the device wrote, a word could be in both directions at
   // once.
-  if (mirrors.pulling || !Collect(mirrors, &all)) return false;
+  if (mirrors.pulling) return false;
+  if (!Collect(mirrors, &all)) return TakeHeld(mirrors, nullptr);
   *bytes = all.bytes;
   KeepPromise(mirrors);
   const bool sent_word = SendWord(mirrors, all);
-  // What the device has written behind such a copy would arrive before the copy's bytes.
-  if (CopiesAreOnTheirWay(*all.channel)) return sent_word;
-  const uint64_t sent = mirrors.sent, applied = mirrors.applied;
-  mirrors.asked.insert(sent);
+  if (held_ || CopiesAreOnTheirWay(*all.channel)) {
+    return TakeHeld(mirrors, all.channel.get()) || sent_word;
+  }
+  const uint64_t applied = mirrors.applied;
+  held_ = true;
+  asked_ = mirrors.sent;
+  mirrors.asked.insert(asked_);
   const StreamPoint point = SendLook(mirrors, all);
   lock.Unlock();
-  const bool there = point.position != ClientSession::kNoPosition && Await(point);
+  if (point.position != ClientSession::kNoPosition) Await(*all.channel, point.position);
   Release(point.stream);
-  AwaitLaterCopies(*all.channel);
   lock.Lock();
-  if (there) ApplyArrived(mirrors);
-  mirrors.asked.erase(mirrors.asked.find(sent));
+  TakeHeld(mirrors, all.channel.get());
   return sent_word || mirrors.applied != applied;
+}
+
+// Applies the answer, unless copies were queued meanwhile and their bytes are still on their way:
+// what the device has written behind such a copy would arrive first. No channel: whatever is left.
+bool Exchange::TakeHeld(Mirrors& mirrors, const Channel* channel) {
+  if (!held_ || (channel != nullptr && CopiesAreOnTheirWay(*channel))) return false;
+  const uint64_t applied = mirrors.applied;
+  if (channel != nullptr) ApplyArrived(mirrors);
+  mirrors.asked.erase(mirrors.asked.find(asked_));
+  held_ = false;
+  return mirrors.applied != applied;
 }
 
 // Until work has run for a moment, or there is something to look for behind it. False: the session

@@ -25,7 +25,8 @@ struct Channel {
   uint64_t version = 0;
   // The event's newest record after a push: its position, and Mirrors::sent at that time.
   uint64_t position = 0, sent = 0, sent_version = 0;
-  bool promised = false;  // queued work waits for the next version of the event
+  bool promised = false;           // queued work waits for the next version of the event
+  std::atomic<bool> ended{false};  // with its context: nothing more comes
 
   Where where() const { return {stream->context_number, stream, 0, stream->session}; }
 };
@@ -81,6 +82,7 @@ struct Mirrors {
   bool watcher_sleeps LONGWIRE_GUARDED_BY(mutex) = false;
   base::CondVar work_begun;                         // while it sleeps
   uint64_t applied LONGWIRE_GUARDED_BY(mutex) = 0;  // deltas with changes
+  uint64_t words LONGWIRE_GUARDED_BY(mutex) = 0;    // that this thread has sent
 
   base::Mutex arrived_mutex{base::ranks::kMirrorDeltas};
   std::vector<Arrived> arrived LONGWIRE_GUARDED_BY(arrived_mutex);
