@@ -31,7 +31,7 @@ constexpr int kIdleMoments = 20;
 // The pause between looks: the first after a change, and the last where nothing changes.
 constexpr microseconds kShortestPause{20}, kLongestPause{5000};
 // A look at this many bytes is followed by a pause of at least a millisecond.
-constexpr uint64_t kBytesInAMillisecond = uint64_t{256} << 10;
+constexpr uint64_t kBytesInAMillisecond = uint64_t{128} << 10;
 constexpr microseconds kFirstPoll{10}, kLastPoll{500};
 // The first version of the protocol whose workers know looks.
 constexpr uint32_t kLooks = 14;

@@ -322,7 +322,7 @@ int main(int count, char** arguments) {
   deadline = &limit;
   uint32_t forbidden = 0;
   if (std::strcmp(what, "flags") == 0) {
-    const int rounds = count > 3 ? std::atoi(arguments[3]) : 50;
+    const int rounds = count > 3 ? std::atoi(arguments[3]) : 20;
     CheckFlags<uint32_t>(rounds);
     if (count <= 3) {
       CheckFlags<uint8_t>(rounds);

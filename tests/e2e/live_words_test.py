@@ -83,12 +83,12 @@ class LiveWordsTest(unittest.TestCase):
             self.assertEqual((0, looks), (result.code, "lwMirrorLook" in result.err), name)
 
     def start(self):
-        return self.longwire.start("live_words.static", "flags", SECONDS, "2000")
+        return self.longwire.start("live_words.static", "flags", SECONDS, "600")
 
     def test_a_link_that_ends_meanwhile_is_replaced(self):
         program = self.start()
         for _ in range(3):
-            time.sleep(0.3)
+            time.sleep(0.15)
             for pid in self.longwire.processes()["longwire-link"]:
                 os.kill(pid, signal.SIGKILL)
         out, err = program.communicate(timeout=120)

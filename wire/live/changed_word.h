@@ -2,10 +2,11 @@
 // such a change can be made visible by one store, so nobody sees a part of it.
 //
 // Others write the memory meanwhile. Let two copies of it be made, the second one after the first
-// was complete. If every word but W is in both copies as in the shadow, then the shadow's words
-// together with W, as the first copy has it, are a state in which nothing is older than what was
-// written before it: of any two words the one may be read where the first copy has it, and the
-// other one later, or the other way round. That holds whatever order the words were copied in.
+// was complete. If every word but W is in both copies as in the shadow, then every other word had
+// its value before W was read, when the shadow was made, and after that, in the second copy. So the
+// shadow's words together with W, as the first copy has it, are a state in which of any two words
+// either may be read first: nothing in it is older than what was written before it. That holds in
+// whatever order the words were copied.
 #pragma once
 
 #include <array>

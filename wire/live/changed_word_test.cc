@@ -162,7 +162,7 @@ TEST(StoreWord, ChangesOnlyWhatDiffers) {
     if (bytes > 1) place[0] = std::byte{3};  // this side's own
     EXPECT_TRUE(StoreWord(place.data(), bytes, was.data(), is.data()));
     EXPECT_EQ(place[bytes - 1], std::byte{7});
-    if (bytes > 1) EXPECT_EQ(place[0], std::byte{3});
+    EXPECT_EQ(place[0], bytes > 1 ? std::byte{3} : std::byte{7});
     EXPECT_TRUE(StoreWord(place.data(), bytes, was.data(), is.data())) << "the same value";
     place[bytes - 1] = std::byte{9};
     EXPECT_FALSE(StoreWord(place.data(), bytes, was.data(), is.data()));

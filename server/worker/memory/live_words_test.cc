@@ -25,6 +25,11 @@ class LiveWordsTest : public ::testing::Test {
     add.address = reinterpret_cast<uint64_t>(device_.data());
     add.bytes = kBytes;
     session_.Send(add, kStream);
+    Look();  // without an answer, for there is no staging yet
+    calls::lwMirrorPull pull;
+    pull.mirror = kMirror;
+    pull.bytes = kBytes;
+    session_.ExpectProgress(kStream, session_.Send(pull, kStream));
   }
 
   void Push(size_t word, uint64_t was, uint64_t is) {
@@ -124,7 +129,6 @@ TEST_F(LiveWordsTest, WhatTheDeviceHasChangedAsWellIsAConflict) {
 
 // Its bytes may be older than the word that was sent.
 TEST_F(LiveWordsTest, APullBehindWorkDoesNotCountAfterAWord) {
-  Look();  // there is staging from now on
   session_.driver.StopStream(kWorkIndex);
   calls::lwMirrorPull pull;
   pull.mirror = kMirror;

@@ -12,16 +12,17 @@
 namespace longwire::worker {
 namespace {
 
-// By one store of the device, which therefore nobody sees in part.
+// By one store of the device, which therefore nobody sees in part. It must not need a processor of
+// the device, as a fill may: a kernel that waits for the word can have all of them. `bytes` stay
+// until it is done.
 CUresult Store(const DriverTable& driver, uint64_t address, std::span<const std::byte> bytes,
                CUstream stream) {
   uint64_t value = 0;
   std::memcpy(&value, bytes.data(), bytes.size());
   switch (bytes.size()) {
     case 1:
-      return driver.cuMemsetD8Async(address, static_cast<unsigned char>(value), 1, stream);
     case 2:
-      return driver.cuMemsetD16Async(address, static_cast<unsigned short>(value), 1, stream);
+      return driver.cuMemcpyHtoDAsync_v2(address, bytes.data(), bytes.size(), stream);
     case 4:
       return driver.cuStreamWriteValue32_v2(stream, address, static_cast<cuuint32_t>(value),
                                             CU_STREAM_WRITE_VALUE_DEFAULT);
@@ -147,16 +148,19 @@ CUresult PushWord(CallContext& context, const std::shared_ptr<Mirror>& mirror,
   const uint64_t address = mirror->address + run.offset;
   if (runs.size() != 1 || address % run.bytes.size() != 0) return CUDA_ERROR_INVALID_VALUE;
   StagingBlock block;
-  if (!context.session().staging().Acquire(*context.stream(), run.bytes.size(), &block)) {
+  if (!context.session().staging().Acquire(*context.stream(), 2 * sizeof(uint64_t), &block)) {
     return kNotYet;
   }
+  std::byte* staged = block.data + sizeof(uint64_t);
+  std::ranges::copy(run.bytes, staged);
   PushedWord word{run.offset, run.bytes.size()};
   std::ranges::copy(run.was, word.was.begin());
   std::ranges::copy(run.bytes, word.is.begin());
   ++mirror->pushes.queued;
   CUstream stream = context.driver_stream();
   CUresult result = context.driver().cuMemcpyDtoHAsync_v2(block.data, address, word.bytes, stream);
-  if (result == CUDA_SUCCESS) result = Store(context.driver(), address, run.bytes, stream);
+  if (result == CUDA_SUCCESS)
+    result = Store(context.driver(), address, {staged, word.bytes}, stream);
   const bool stored = result == CUDA_SUCCESS;
   WorkerSession& session = context.session();
   auto* owner = context.stream().get();
@@ -182,15 +186,16 @@ CUresult Do_lwMirrorLook(CallContext& context, const calls::lwMirrorLook& call,
   auto parts = std::make_shared<std::vector<LookPart>>();
   CUresult result = PartsOf(call, session.mirrors(), parts.get());
   if (result != CUDA_SUCCESS) return result;
-  if (!Acquire(context, *parts)) return kNotYet;
+  auto* stream = context.stream().get();
+  stream->push_next = true;
+  // Without room there is no answer this time: pushes wait behind this call.
+  if (!Acquire(context, *parts)) return CUDA_SUCCESS;
   result = CopyTwice(context, *parts);
   const bool copied = result == CUDA_SUCCESS;
-  auto* stream = context.stream().get();
   stream->actions.push_back([&session, stream, parts, copied](bool good) {
     if (good && copied) SendWord(session, *parts);
     for (const LookPart& part : *parts) session.staging().Release(*stream, part.block);
   });
-  stream->push_next = true;
   return result;
 }
 
