@@ -105,6 +105,10 @@ void Apply(Mirror& mirror, std::span<const std::byte> delta, bool sent_meanwhile
   uint64_t conflict = kNone;
   for (const wire::DeltaRun& run : runs) {
     if (run.form == wire::PageForm::kWord) {
+      if ((mirror.range.address + run.offset) % run.bytes.size() != 0) {
+        mirror.channel->stream->session->Distrust("sent a word that is not aligned");
+        return;
+      }
       const uint64_t found = ApplyWord(mirror, run);
       if (conflict == kNone) conflict = found;
       continue;
