@@ -214,10 +214,30 @@ bool Exchange::Run(Mirrors& mirrors, uint64_t* bytes) {
   return sent_word || mirrors.applied != applied;
 }
 
+// Whether all words that have come may be stored: the program may have protected their pages, until
+// it wants to touch them itself.
+bool MayApply(Mirrors& mirrors) LONGWIRE_REQUIRES(mirrors.mutex) {
+  base::MutexLock lock(mirrors.arrived_mutex);
+  std::vector<wire::DeltaRun> runs;
+  for (const Arrived& one : mirrors.arrived) {
+    for (auto& [address, mirror] : mirrors.by_address) {
+      if (mirror->id != one.mirror || !IsThere(*mirror)) continue;
+      runs.clear();
+      static_cast<void>(wire::ReadDelta(one.delta, mirror->reserved, &runs));  // Apply sees errors
+      for (const wire::DeltaRun& run : runs) {
+        const bool word = run.form == wire::PageForm::kWord;
+        if (word && !MayWriteOwnMemory(address + run.offset)) return false;
+      }
+    }
+  }
+  return true;
+}
+
 // Applies the answer, unless copies were queued meanwhile and their bytes are still on their way:
 // what the device has written behind such a copy would arrive first. No channel: whatever is left.
 bool Exchange::TakeHeld(Mirrors& mirrors, const Channel* channel) {
-  if (!held_ || (channel != nullptr && CopiesAreOnTheirWay(*channel))) return false;
+  if (!held_) return false;
+  if (channel != nullptr && (CopiesAreOnTheirWay(*channel) || !MayApply(mirrors))) return false;
   const uint64_t applied = mirrors.applied;
   if (channel != nullptr) ApplyArrived(mirrors);
   mirrors.asked.erase(mirrors.asked.find(asked_));

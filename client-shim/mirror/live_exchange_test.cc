@@ -138,6 +138,18 @@ TEST_F(LiveExchangeTest, AWordOfTheDeviceComesWhileWorkRuns) {
   EXPECT_EQ(context_->once.load(), 0);
 }
 
+TEST_F(LiveExchangeTest, AWordWaitsWhileItsPageIsProtected) {
+  Run();
+  ASSERT_EQ(mprotect(memory_, kPage, PROT_READ), 0);
+  DeviceChanges(12, 0, 7);
+  std::this_thread::sleep_for(kMoments);
+  EXPECT_EQ(Word(12), 0u);
+  ASSERT_EQ(mprotect(memory_, kPage, PROT_READ | PROT_WRITE), 0);
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (Word(12) != 7 && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  EXPECT_EQ(Word(12), 7u);
+}
+
 TEST_F(LiveExchangeTest, WhatBothChangeIsAnError) {
   Run();
   // What the device had changed when it had not seen what was sent.
@@ -167,7 +179,14 @@ TEST(OwnMemoryTest, WhatCannotBeReadIsAnAnswer) {
   EXPECT_EQ(copy, std::string(2 * kPage, 'x'));
   mprotect(pages + 2 * kPage, kPage, PROT_NONE);
   EXPECT_FALSE(ReadOwnMemory(from, to));
+  const auto address = reinterpret_cast<uint64_t>(pages);
+  EXPECT_TRUE(MayWriteOwnMemory(address + 5));
+  EXPECT_FALSE(MayWriteOwnMemory(address + 2 * kPage));
+  mprotect(pages, kPage, PROT_READ);
+  EXPECT_FALSE(MayWriteOwnMemory(address + 5));
+  EXPECT_EQ(pages[5], 'x');
   munmap(pages + 2 * kPage, kPage);
+  EXPECT_FALSE(MayWriteOwnMemory(address + 2 * kPage));
   EXPECT_FALSE(ReadOwnMemory(from, to));
   munmap(pages, 2 * kPage);
 }

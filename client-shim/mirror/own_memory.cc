@@ -1,8 +1,12 @@
 #include "client-shim/mirror/own_memory.h"
 
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstddef>
+
+#include "base/memory_sizes.h"
 
 namespace longwire::shim {
 
@@ -17,6 +21,18 @@ bool ReadOwnMemory(const std::vector<iovec>& ranges, const std::vector<iovec>& t
     if (read < 0 || static_cast<size_t>(read) != bytes) return false;
   }
   return true;
+}
+
+bool MayWriteOwnMemory(uint64_t address) {
+  const uint64_t page = base::RoundDown(address, base::kPageBytes);
+  if (madvise(reinterpret_cast<void*>(page), base::kPageBytes, MADV_POPULATE_WRITE) == 0) {
+    return true;
+  }
+  // EINVAL also says that the kernel does not know the advice: then not about a page of ours,
+  // either.
+  alignas(base::kPageBytes) static std::byte own[base::kPageBytes];
+  static const bool known = madvise(own, base::kPageBytes, MADV_POPULATE_WRITE) == 0;
+  return !known;
 }
 
 }  // namespace longwire::shim

@@ -83,7 +83,7 @@ class LiveWordsTest(unittest.TestCase):
             self.assertEqual((0, looks), (result.code, "lwMirrorLook" in result.err), name)
 
     def start(self):
-        return self.longwire.start("live_words.static", "flags", SECONDS, "600")
+        return self.longwire.start("live_words.static", "flags", SECONDS, "400")
 
     def test_a_link_that_ends_meanwhile_is_replaced(self):
         program = self.start()
