@@ -12,3 +12,8 @@ longwire_test(client_shim_test
           support/handle_table_test.cc
           tracing/server_clock_test.cc
   LIBS client_shim_core)
+
+# Its thread compares the memory of every test that runs longer than a moment.
+longwire_test(client_live_exchange_test
+  SOURCES testing/fake_session.cc mirror/live_exchange_test.cc
+  LIBS client_shim_core)

@@ -30,6 +30,7 @@ inline constexpr std::string_view kGuards[] = {
     "compile_tenant",  // kernels compiled for another tenant: server/warden/compile_cache.cc
     "config_checks",   // settings that do not fit together: server/config/checks.cc
     "config_depth",    // lists within lists without end: server/config/yaml_tree.cc
+    "copies_first",    // a word before the bytes of a copy: client-shim/mirror/live_exchange.cc
     "dedupe",          // bytes of the log that came already: link/transport/relay_end.cc
     "deny",            // calls that a rule of the operator denies: server/rules/decide.cc
     "early_work",      // work before what the program knows: client-shim/stream/early_copies.cc
@@ -53,6 +54,7 @@ inline constexpr std::string_view kGuards[] = {
     "moved_answers",   // a session in a worker that answers otherwise: worker/support/journal.cc
     "moves_from",      // sessions of servers that nobody named: server/daemon/hand_over_call.cc
     "moves_identity",  // sessions for identities without proof: server/daemon/hand_over_call.cc
+    "one_word",        // words that are seen one by one: wire/live/changed_word.cc
     "opening_rate",    // sessions that are opened too fast: server/admission/openings.cc
     "peer",            // programs of other users at a local socket: wire/socket.cc
     "policy_answer",   // a policy whose answers are nonsense: policy/program.cc
@@ -67,6 +69,7 @@ inline constexpr std::string_view kGuards[] = {
     "revocation",      // a certificate that was taken back: server/daemon/access/revocations.cc
     "revoked",         // renewal of a revoked certificate: server/signer/revocations.cc
     "scrub",           // another session's bytes in leased memory: server/keeper/main.cc
+    "second_look",     // a word without what was written before it: wire/live/changed_word.cc
     "shared_tenant",   // another tenant's shared memory: server/keeper/chunk_sharing.cc
     "shared_tokens",   // tokens without end: server/keeper/sharing/shared_chunks.cc
     "sizes",           // a copy's bytes outside its announced range: worker/transfer/transfers.cc

@@ -37,6 +37,11 @@ inline constexpr size_t kSlotsBytes = size_t{32} << 20;
 // One delta of a mirrored range (wire/page_delta.h): about as much as a piece of a copy.
 inline constexpr size_t kDeltaBytes = size_t{256} << 10;
 
+// Mirrors that are looked at while work runs, and their bytes together: each look copies these from
+// the device twice.
+inline constexpr size_t kLookMirrors = 64;
+inline constexpr size_t kLookBytes = size_t{4} << 20;
+
 // Upload bytes that a client may have in flight before the worker has taken them. The reply to the
 // opening may set a smaller window.
 inline constexpr size_t kUploadWindowBytes = size_t{32} << 20;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 
 #include "wire/buffer.h"
@@ -63,6 +64,15 @@ WireResult ReadMasked(const PageHeader& header, Reader& reader, std::vector<Delt
   return WireResult::kOk;
 }
 
+WireResult ReadWord(const PageHeader& header, Reader& reader, std::vector<DeltaRun>* runs) {
+  if (header.bytes > 8 || !std::has_single_bit(header.bytes)) return WireResult::kFatal;
+  std::span<const std::byte> was, is;
+  LW_TRY(reader.View(header.bytes, &was));
+  LW_TRY(reader.View(header.bytes, &is));
+  runs->push_back({header.offset, is, PageForm::kWord, was});
+  return WireResult::kOk;
+}
+
 }  // namespace
 
 size_t AppendDelta(std::span<const std::byte> now, std::byte* shadow, uint64_t offset,
@@ -86,6 +96,13 @@ size_t AppendDelta(std::span<const std::byte> now, std::byte* shadow, uint64_t o
     at += bytes;
   }
   return at;
+}
+
+void AppendWord(const ChangedWord& word, std::vector<std::byte>* delta) {
+  PageHeader header{word.offset, word.bytes, static_cast<uint32_t>(PageForm::kWord)};
+  Append(std::as_bytes(std::span(&header, 1)), delta);
+  Append(std::span(word.was).first(word.bytes), delta);
+  Append(std::span(word.is).first(word.bytes), delta);
 }
 
 void AppendConflict(uint64_t offset, std::vector<std::byte>* delta) {
@@ -118,6 +135,9 @@ WireResult ReadDelta(std::span<const std::byte> delta, uint64_t range_bytes,
         break;
       case PageForm::kConflict:
         runs->push_back({header.offset, bytes, form});
+        break;
+      case PageForm::kWord:
+        LW_TRY(ReadWord(header, reader, runs));
         break;
       default:
         return WireResult::kFatal;

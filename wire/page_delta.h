@@ -3,7 +3,8 @@
 //
 // A delta is a list of pages with changes. Each: u64 offset in the range, u32 bytes of the page,
 // u32 form; then, by form, all of the page's bytes (whole), or one bit for each of its bytes and
-// behind them the bytes whose bits are set (masked, checked), or nothing (conflict).
+// behind them the bytes whose bits are set (masked, checked), or nothing (conflict). Instead of a
+// page, a word of 1, 2, 4 or 8 bytes: what the sender's shadow had there, and what is there now.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "base/memory_sizes.h"
+#include "wire/live/changed_word.h"
 #include "wire/result.h"
 
 namespace longwire::wire {
@@ -22,8 +24,9 @@ inline constexpr size_t kMaxDeltaOfPage = 16 + kDeltaPageBytes / 8 + kDeltaPageB
 
 // Whole: unchanged bytes of a changed page may be sent, too; only correct if the other end cannot
 // have changed them meanwhile. Checked: as masked, and the other end replies with a conflict if it
-// has changed one of the bytes to another value.
-enum class PageForm : uint32_t { kMasked = 0, kWhole = 1, kChecked = 2, kConflict = 3 };
+// has changed one of the bytes to another value. Word: all that has changed anywhere, aligned and
+// to be stored at once, as somebody looks at it meanwhile; checked as well.
+enum class PageForm : uint32_t { kMasked = 0, kWhole = 1, kChecked = 2, kConflict = 3, kWord = 4 };
 
 // Compares `now` with `shadow` (as long), appends the pages that differ to `delta` and makes the
 // shadow equal. `now` may change meanwhile: the bytes that the shadow then holds are sent. Stops
@@ -37,7 +40,11 @@ struct DeltaRun {
   uint64_t offset = 0;
   std::span<const std::byte> bytes;
   PageForm form = PageForm::kMasked;
+  std::span<const std::byte> was = {};  // of a word: as many bytes
 };
+
+// A delta of one word.
+void AppendWord(const ChangedWord& word, std::vector<std::byte>* delta);
 
 // A delta that reports that both ends have changed the byte at `offset`.
 void AppendConflict(uint64_t offset, std::vector<std::byte>* delta);

@@ -89,5 +89,30 @@ TEST(PageDelta, RefusesWhatLeavesTheRangeOrIsCutShort) {
   EXPECT_EQ(ReadDelta(delta, now.size(), &runs), WireResult::kFatal);
 }
 
+TEST(PageDelta, AWordIsOfOneTwoFourOrEightBytes) {
+  for (uint32_t bytes : {0u, 1u, 2u, 3u, 4u, 7u, 8u}) {
+    ChangedWord word;
+    word.offset = 16;
+    word.bytes = bytes;
+    word.was[0] = std::byte{1};
+    word.is[0] = std::byte{2};
+    std::vector<std::byte> delta;
+    AppendWord(word, &delta);
+    std::vector<DeltaRun> runs;
+    const bool good = bytes != 0 && (bytes & (bytes - 1)) == 0;
+    EXPECT_EQ(ReadDelta(delta, 24, &runs) == WireResult::kOk, good) << bytes;
+    if (!good) continue;
+    ASSERT_EQ(runs.size(), 1u);
+    EXPECT_EQ(runs[0].form, PageForm::kWord);
+    EXPECT_EQ(runs[0].offset, 16u);
+    EXPECT_EQ(runs[0].bytes.size(), bytes);
+    EXPECT_EQ(runs[0].was[0], std::byte{1});
+    EXPECT_EQ(runs[0].bytes[0], std::byte{2});
+    runs.clear();
+    EXPECT_EQ(ReadDelta(delta, 16, &runs), WireResult::kFatal) << "behind the range";
+    EXPECT_EQ(ReadDelta(std::span(delta).first(delta.size() - 1), 24, &runs), WireResult::kFatal);
+  }
+}
+
 }  // namespace
 }  // namespace longwire::wire

@@ -31,6 +31,7 @@ inline constexpr std::string_view kSwitches[] = {
     "launch-chains",         // worker: repeated sequences of launches go as one graph
     "launch-runs",           // worker: consecutive launches are decoded and issued together
     "launch-samples",        // worker: one launch of many is measured, for histograms
+    "live-exchange",         // program: words are exchanged with kernels that run
     "live-pinned",           // program: on the server's host kernels reach pinned memory itself
     "module-cache",          // program: images that the server knows are not sent again
     "own-polling",           // link, daemon, command: threads poll their own gRPC connections

@@ -15,6 +15,7 @@
 #include "client-shim/memory/device_memory.h"
 #include "client-shim/memory/device_ranges.h"
 #include "client-shim/mirror/host_memory.h"
+#include "client-shim/mirror/live_exchange.h"
 #include "client-shim/mirror/mirrors.h"
 #include "client-shim/mirror/shared_blocks.h"
 #include "client-shim/mirror/shared_mappings.h"
@@ -149,6 +150,7 @@ CUresult ExposeHost(uint64_t address, uint64_t* device_address) {
   if (result != CUDA_SUCCESS) return result;
   *device_address = start + (address - range.address);
   WatchForWaitingKernels();
+  WatchRunningWork();
   return CUDA_SUCCESS;
 }
 

@@ -6,6 +6,8 @@
 #include <sys/mman.h>
 
 #include <array>
+#include <cstdlib>
+#include <string>
 
 #include "client-shim/memory/device_ranges.h"
 #include "client-shim/mirror/host_memory.h"
@@ -14,6 +16,13 @@
 
 namespace longwire::shim {
 namespace {
+
+// Exposing starts the thread of the exchange, which would look at the memory of other tests here.
+const bool no_exchange = [] {
+  const char* others = std::getenv("LONGWIRE_DISABLE");
+  const std::string all = std::string(others == nullptr ? "" : others) + ",live-exchange";
+  return setenv("LONGWIRE_DISABLE", all.c_str(), 1) == 0;
+}();
 
 using ::testing::Contains;
 using ::testing::IsEmpty;

@@ -37,8 +37,8 @@ constexpr uint64_t kNone = UINT64_MAX;
 
 // The first byte of the run that the program has changed to another value.
 uint64_t ConflictIn(const Mirror& mirror, const wire::DeltaRun& run) {
-  if (!mirror.range.managed) return kNone;
   if (run.form == wire::PageForm::kConflict) return run.offset;
+  if (!mirror.range.managed) return kNone;
   const std::byte* memory = mirror.memory().data() + run.offset;
   const std::byte* shadow = mirror.shadow + run.offset;
   if (std::memcmp(memory, shadow, run.bytes.size()) == 0) return kNone;
@@ -56,12 +56,42 @@ void ReportConflict(const Mirror& mirror, uint64_t offset) {
   if (!once.compare_exchange_strong(none, CUDA_ERROR_NOT_SUPPORTED)) return;
   std::array<char, 256> text;
   std::snprintf(text.data(), text.size(),
-                "host and device have both changed the byte at %#llx of managed memory, to "
+                "host and device have both changed the byte at %#llx of %s memory, to "
                 "different values and with no wait in between: the device's stays "
                 "(docs/host-memory.md)",
-                static_cast<unsigned long long>(mirror.range.address + offset));
+                static_cast<unsigned long long>(mirror.range.address + offset),
+                mirror.range.managed ? "managed" : "pinned");
   Say("%s", text.data());
   LogErrorQuietly(text.data());
+}
+
+// A word that the device has changed while work runs. The program may look at it, and change other
+// bytes of it. What it says is kNone, or the first byte that both have changed.
+uint64_t ApplyWord(Mirror& mirror, const wire::DeltaRun& run) {
+  auto* place = reinterpret_cast<std::byte*>(mirror.range.address + run.offset);
+  std::byte* shadow = mirror.shadow + run.offset;
+  const size_t bytes = run.bytes.size();
+  uint64_t conflict = kNone;
+  for (size_t i = 0; i < bytes; ++i) {
+    if (run.was[i] == run.bytes[i]) continue;
+    // Something was sent that the device had not seen; or the program has changed it since.
+    const bool both = (shadow[i] != run.was[i] && shadow[i] != run.bytes[i]) ||
+                      (place[i] != shadow[i] && place[i] != run.bytes[i]);
+    if (both && conflict == kNone) conflict = run.offset + i;
+  }
+  while (!wire::StoreWord(place, static_cast<uint32_t>(bytes), run.was.data(), run.bytes.data())) {
+    if (conflict == kNone) conflict = run.offset;
+    // The device's value stays, where the program has written as well.
+    std::array<std::byte, 8> now;
+    std::copy_n(place, bytes, now.begin());
+    for (size_t i = 0; i < bytes; ++i) {
+      if (run.was[i] != run.bytes[i] && now[i] != run.bytes[i]) place[i] = run.bytes[i];
+    }
+  }
+  for (size_t i = 0; i < bytes; ++i) {
+    if (run.was[i] != run.bytes[i]) shadow[i] = run.bytes[i];
+  }
+  return conflict;
 }
 
 // Where both sides have changed a byte, the device's value stays.
@@ -74,6 +104,15 @@ void Apply(Mirror& mirror, std::span<const std::byte> delta, bool sent_meanwhile
   auto* memory = reinterpret_cast<std::byte*>(mirror.range.address);
   uint64_t conflict = kNone;
   for (const wire::DeltaRun& run : runs) {
+    if (run.form == wire::PageForm::kWord) {
+      if ((mirror.range.address + run.offset) % run.bytes.size() != 0) {
+        mirror.channel->stream->session->Distrust("sent a word that is not aligned");
+        return;
+      }
+      const uint64_t found = ApplyWord(mirror, run);
+      if (conflict == kNone) conflict = found;
+      continue;
+    }
     if (conflict == kNone) conflict = ConflictIn(mirror, run);
     if (run.bytes.empty()) continue;  // it only tells of a conflict
     std::byte* shadow = mirror.shadow + run.offset;
@@ -89,25 +128,6 @@ void Apply(Mirror& mirror, std::span<const std::byte> delta, bool sent_meanwhile
     }
   }
   if (conflict != kNone) ReportConflict(mirror, conflict);
-}
-
-// Applies all answers that have come, in their order, whichever pull they belong to.
-void ApplyAll(Mirrors& mirrors) LONGWIRE_REQUIRES(mirrors.mutex) {
-  std::vector<Arrived> arrived;
-  {
-    base::MutexLock lock(mirrors.arrived_mutex);
-    arrived.swap(mirrors.arrived);
-  }
-  bool sent_meanwhile = !mirrors.asked.empty() && *mirrors.asked.begin() != mirrors.sent;
-  for (const Arrived& one : arrived) {
-    if (one.delta.empty()) mirrors.answered.insert(one.mirror);
-  }
-  for (auto& [address, mirror] : mirrors.by_address) {
-    for (const Arrived& one : arrived) {
-      if (one.mirror != mirror->id || !IsThere(*mirror)) continue;
-      Apply(*mirror, one.delta, sent_meanwhile);
-    }
-  }
 }
 
 // Asks for what the device changed. The answers are there once the returned points have passed.
@@ -184,6 +204,29 @@ bool WaitForSent(const Channel& channel, StreamPoint* point) {
 
 }  // namespace
 
+void ApplyArrived(Mirrors& mirrors) {
+  std::vector<Arrived> arrived;
+  {
+    base::MutexLock lock(mirrors.arrived_mutex);
+    arrived.swap(mirrors.arrived);
+  }
+  bool sent_meanwhile = !mirrors.asked.empty() && *mirrors.asked.begin() != mirrors.sent;
+  std::map<uint64_t, Mirror*> by_id;
+  for (auto& [address, mirror] : mirrors.by_address) {
+    if (!arrived.empty()) by_id[mirror->id] = mirror.get();
+  }
+  for (const Arrived& one : arrived) {
+    if (one.delta.empty()) {
+      mirrors.answered.insert(one.mirror);
+      continue;
+    }
+    ++mirrors.applied;
+    auto mirror = by_id.find(one.mirror);
+    if (mirror == by_id.end() || !IsThere(*mirror->second)) continue;
+    Apply(*mirror->second, one.delta, sent_meanwhile);
+  }
+}
+
 void AwaitPull(Mirrors& mirrors, base::MutexLock& lock) {
   while (mirrors.pulling) mirrors.pulled.Wait(lock);
 }
@@ -215,7 +258,7 @@ void AwaitedWrites::Ask(std::span<StreamPoint> points) {
 bool AwaitedWrites::TakeThem() {
   Mirrors& mirrors = TheMirrors();
   base::MutexLock lock(mirrors.mutex);
-  ApplyAll(mirrors);
+  ApplyArrived(mirrors);
   mirrors.asked.erase(mirrors.asked.find(sent_));
   bool all = true;
   for (uint64_t ticket : tickets_) all = mirrors.answered.erase(ticket) == 1 && all;
@@ -246,7 +289,7 @@ CUresult ReturnDeviceWrites() {
   lock.Lock();
   mirrors.pulling = false;
   mirrors.pulled.NotifyAll();
-  ApplyAll(mirrors);
+  ApplyArrived(mirrors);
   mirrors.asked.erase(mirrors.asked.find(sent));
   if (result != CUDA_SUCCESS) return result;
   if (idle && mirrors.works == works) mirrors.handed.store(false);

@@ -185,6 +185,7 @@ void DeviceWork::Begin(Stream* stream, Sends sends) {
   ++mirrors.works_since_wait;
   ++mirrors.begun;
   begun_ = true;
+  if (mirrors.watcher_sleeps) mirrors.work_begun.NotifyOne();
 }
 
 void DeviceWork::End() {

@@ -25,7 +25,8 @@ struct Channel {
   uint64_t version = 0;
   // The event's newest record after a push: its position, and Mirrors::sent at that time.
   uint64_t position = 0, sent = 0, sent_version = 0;
-  bool promised = false;  // queued work waits for the next version of the event
+  bool promised = false;           // queued work waits for the next version of the event
+  std::atomic<bool> ended{false};  // with its context: nothing more comes
 
   Where where() const { return {stream->context_number, stream, 0, stream->session}; }
 };
@@ -77,6 +78,12 @@ struct Mirrors {
   bool comparer_sleeps LONGWIRE_GUARDED_BY(mutex) = false;
   base::CondVar promise;  // made while it sleeps
 
+  // The thread that exchanges while work runs (live_exchange.h).
+  bool watcher_sleeps LONGWIRE_GUARDED_BY(mutex) = false;
+  base::CondVar work_begun;                         // while it sleeps
+  uint64_t applied LONGWIRE_GUARDED_BY(mutex) = 0;  // deltas with changes
+  uint64_t words LONGWIRE_GUARDED_BY(mutex) = 0;    // that this thread has sent
+
   base::Mutex arrived_mutex{base::ranks::kMirrorDeltas};
   std::vector<Arrived> arrived LONGWIRE_GUARDED_BY(arrived_mutex);
   // Bytes of deltas that the worker may still send.
@@ -100,6 +107,8 @@ void RecordSent(Mirrors& mirrors, Channel& channel) LONGWIRE_REQUIRES(mirrors.mu
 // Makes the comparison for which queued work waits, if any does. To be called before anything else
 // is queued in a channel, which the worker may delay until that work has finished.
 void KeepPromise(Mirrors& mirrors) LONGWIRE_REQUIRES(mirrors.mutex);
+// Applies all answers that have come, in their order, whichever pull they belong to.
+void ApplyArrived(Mirrors& mirrors) LONGWIRE_REQUIRES(mirrors.mutex);
 // Waits until no pull is under way; the lock is released meanwhile.
 void AwaitPull(Mirrors& mirrors, base::MutexLock& lock) LONGWIRE_REQUIRES(mirrors.mutex);
 

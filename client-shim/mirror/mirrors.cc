@@ -144,6 +144,7 @@ void ForgetMirrors(uint32_t context_number) {
     mirror_count.fetch_sub(1);
     return true;
   });
+  channel->second->ended.store(true);
   Release(channel->second->stream);
   mirrors.channels.erase(channel);
 }

@@ -19,9 +19,10 @@ constexpr std::chrono::seconds kPeriod{1};
 constexpr int kSeconds = 5;
 
 constexpr const char* kSentence =
-    "work has been running for 5 s, and the program has written to pinned memory that kernels "
-    "reach. A kernel that waits for that waits for ever: run the program on the server's own host "
-    "(--server unix:), or let streams wait for values (docs/host-memory.md). This is said once";
+    "work has been running for 5 s, and the program has written more than a word to pinned memory "
+    "that kernels reach. A kernel that waits for that waits for ever: run the program on the "
+    "server's own host (--server unix:), or let streams wait for values (docs/host-memory.md). "
+    "This is said once";
 
 bool AnythingIsUnfinished() {
   std::vector<StreamPoint> points = UnfinishedWorkOfAll();
@@ -41,14 +42,16 @@ bool HasWrittenPinned(Mirrors& mirrors) LONGWIRE_REQUIRES(mirrors.mutex) {
 
 void Watch(void*) {
   Mirrors& mirrors = TheMirrors();
-  uint64_t works = 0;
+  uint64_t works = 0, exchanged = 0;
   for (int seconds = 0; seconds < kSeconds;) {
     std::this_thread::sleep_for(kPeriod);
     // Streams that wait for values see what the program has written.
     const bool runs = AnyMirrors() && AnythingIsUnfinished() && !HostWritePending(0, kAnywhere);
     base::MutexLock lock(mirrors.mutex);
-    const bool same = runs && mirrors.works == works && mirrors.begun == 0;
+    const uint64_t words = mirrors.words + mirrors.applied;
+    const bool same = runs && mirrors.works == works && mirrors.begun == 0 && words == exchanged;
     works = mirrors.works;
+    exchanged = words;
     seconds = same ? seconds + 1 : 0;
     if (seconds == kSeconds && !HasWrittenPinned(mirrors)) --seconds;
   }

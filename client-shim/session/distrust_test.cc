@@ -11,10 +11,12 @@
 #include "client-shim/code/module.h"
 #include "client-shim/memory/sharing.h"
 #include "client-shim/mirror/host_memory.h"
+#include "client-shim/mirror/mirrors.h"
 #include "client-shim/session/session.h"
 #include "client-shim/stream/callbacks.h"
 #include "client-shim/testing/fake_session.h"
 #include "codegen/runtime/convert.h"
+#include "wire/page_delta.h"
 
 namespace longwire::shim {
 namespace {
@@ -159,6 +161,33 @@ TEST_F(DistrustTest, AnUploadIsRequestedOnce) {
 TEST_F(DistrustTest, ChangesThatNobodyAskedFor) {
   EXPECT_END(fake_.SendMirror(TheSession().NewId(), {}),
              "sent changes of memory that were not requested");
+}
+
+// A processor may refuse to store it at once.
+TEST_F(DistrustTest, AWordThatIsNotAligned) {
+  alignas(8) static std::array<char, 64> memory;
+  auto answer = [this] {
+    Mirror* mirror = nullptr;
+    const auto address = reinterpret_cast<uint64_t>(memory.data());
+    if (AddMirror(context_, {address, 0x10000, memory.size()}, MirrorStart::kZeroed, &mirror) !=
+        CUDA_SUCCESS) {
+      return;
+    }
+    fake_.OnCall<calls::lwMirrorPull>([this](const Record& record) {
+      wire::ChangedWord word;
+      word.offset = 4;
+      word.bytes = 8;
+      word.is[0] = std::byte{1};
+      std::vector<std::byte> delta;
+      wire::AppendWord(word, &delta);
+      fake_.SendMirror(record.As<calls::lwMirrorPull>().mirror, delta);
+      return Reply{};
+    });
+    Stream* stream = NewTestStream();
+    { DeviceWork work(stream); }
+    static_cast<void>(ReturnDeviceWrites());
+  };
+  EXPECT_END(answer(), "sent a word that is not aligned");
 }
 
 TEST_F(DistrustTest, AFunctionThatWasNotQueued) {

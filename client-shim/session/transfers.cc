@@ -81,6 +81,13 @@ void Transfers::DropDownload(uint64_t transfer) {
   downloads_.erase(transfer);
 }
 
+bool Transfers::AwaitsBytes() {
+  base::MutexLock lock(mutex_);
+  return std::ranges::any_of(downloads_, [](const auto& entry) {
+    return !entry.second.persistent && entry.second.missing != 0;
+  });
+}
+
 bool Transfers::MayArrive(Entry& entry, uint64_t offset, uint64_t bytes) const {
   static const bool guard_off = wire::GuardIsOff("arrivals");
   uint64_t total = entry.place.bytes();

@@ -43,6 +43,8 @@ class Transfers {
   void ExpectDownload(uint64_t transfer, const HostPlace& place, bool persistent);
   // Nothing of this transfer is written after this returns.
   void DropDownload(uint64_t transfer) LONGWIRE_EXCLUDES(mutex_);
+  // Whether bytes of copies that were queued have not come yet; those of graphs do not count.
+  bool AwaitsBytes() LONGWIRE_EXCLUDES(mutex_);
   bool FindDownload(uint64_t transfer, HostPlace* place);
   // Stores bytes that arrived. False if they are outside the announced range, have come before, or
   // are a graph's while none of those that write is running: then nothing is stored. Any thread.

@@ -95,6 +95,26 @@ bool LateHostWritePending(uint64_t address, uint64_t bytes) {
   return Pending(address, bytes, Writers::kLate);
 }
 
+bool LateWritesAnywhere() {
+  HostWrites& writes = TheHostWrites();
+  if (writes.count.load(std::memory_order_acquire) == 0) return false;
+  std::vector<StreamPoint> late;
+  {
+    base::MutexLock lock(writes.mutex);
+    Prune(writes);
+    for (const Write& write : writes.pending) {
+      if (write.order == WriteOrder::kInStream || write.bytes != kAnywhere) continue;
+      Retain(write.stream);
+      late.push_back({write.stream, write.position});
+    }
+  }
+  for (const StreamPoint& point : late) {
+    WantProgress(point.stream, point.position);
+    Release(point.stream);
+  }
+  return !late.empty();
+}
+
 bool HostCopyPending(uint64_t address, uint64_t bytes) {
   return Pending(address, bytes, Writers::kCopies);
 }

@@ -24,6 +24,9 @@ void NoteHostWrite(Stream* stream, uint64_t position, uint64_t address, uint64_t
 bool HostWritePending(uint64_t address, uint64_t bytes);
 // The same for what may be written after later work of its stream.
 bool LateHostWritePending(uint64_t address, uint64_t bytes);
+// True if unfinished work may write anywhere after later work of its stream, as graphs may. Then it
+// requests that the worker reports the end of that work.
+bool LateWritesAnywhere();
 // The same as the first for copies alone, which are known to write there.
 bool HostCopyPending(uint64_t address, uint64_t bytes);
 

@@ -45,8 +45,9 @@ def counts(report, title):
     return found
 
 
-def compiled(folder, text):
-    source, made = pathlib.Path(folder) / "probe.c", pathlib.Path(folder) / "probe.o"
+def compiled(folder, text, name="lanes.o"):
+    made = pathlib.Path(folder) / name
+    source = made.with_suffix(".c")
     source.write_text(text)
     subprocess.run(["clang-19", "-target", "bpf", "-mcpu=v2", "-O2", "-g", "-Wall", "-Werror",
                     f"-I{INCLUDE}", "-c", source, "-o", made], check=True)

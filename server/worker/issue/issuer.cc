@@ -20,10 +20,12 @@ constexpr uint32_t kMaxUnmarked = wire::kMaxUnfinishedPerStream / 4;
 
 size_t Footprint(const QueuedCall& call) { return sizeof(call) + call.arguments.size(); }
 
-// What the program wrote into mirrored memory. Work before a barrier may wait for it, and the
-// barrier for that work; and it goes only where a mirror is mapped already.
+// What the program wrote into mirrored memory, and looks, behind which more of that may come. Work
+// before a barrier may wait for it, and the barrier for that work; and it goes only where a mirror
+// is mapped already.
 bool IsOfMirrors(const Stream& stream, CallId call) {
-  return stream.of_mirrors && (call == CallId::lwMirrorPush || call == CallId::lwEventRecord);
+  return stream.of_mirrors && (call == CallId::lwMirrorPush || call == CallId::lwMirrorLook ||
+                               call == CallId::lwEventRecord);
 }
 
 }  // namespace

@@ -50,6 +50,8 @@ struct Mirror {
   std::shared_ptr<Shadow> shadow;
   HostMemory::Share share;
   Exchanges pushes, pulls;
+  // Words that looks have sent: each changes the shadow.
+  std::atomic<uint64_t> looked{0};
 };
 
 // Log thread only.

@@ -4,6 +4,7 @@
 
 #include "longwire/worker_hand_written.h"
 #include "server/worker/calls/call_context.h"
+#include "server/worker/calls/memory/memory_live.h"
 #include "server/worker/memory/mirrors.h"
 #include "wire/page_delta.h"
 
@@ -80,15 +81,16 @@ CUresult PullBehindWork(CallContext& context, const calls::lwMirrorPull& call,
   StagingBlock block;
   if (!context.session().staging().Acquire(*context.stream(), call.bytes, &block)) return kNotYet;
   uint64_t pushes = mirror->pushes.queued, own = ++mirror->pulls.queued;
+  uint64_t looked = mirror->looked;
   CUresult result = context.driver().cuMemcpyDtoHAsync_v2(block.data, mirror->address, call.bytes,
                                                           context.driver_stream());
   bool copied = result == CUDA_SUCCESS;
   WorkerSession& session = context.session();
   auto* stream = context.stream().get();
-  stream->actions.push_back([&session, stream, block, mirror, copied, pushes, own,
+  stream->actions.push_back([&session, stream, block, mirror, copied, pushes, own, looked,
                              bytes = call.bytes, ticket = call.ticket](bool good) {
     bool alone = mirror->pushes.queued == pushes && mirror->pushes.done == pushes &&
-                 mirror->pulls.queued == own;
+                 mirror->pulls.queued == own && mirror->looked == looked;
     if (good && copied && alone) {
       SendChanges(session, *mirror, 0, std::span(block.data, bytes));
       session.down().Mirror(ticket, {});
@@ -126,6 +128,7 @@ CUresult Do_lwMirrorPush(CallContext& context, const calls::lwMirrorPush& call,
   if (runs->empty()) return CUDA_SUCCESS;
   const wire::PageForm form = runs->front().form;
   if (form == wire::PageForm::kConflict) return CUDA_ERROR_INVALID_VALUE;
+  if (form == wire::PageForm::kWord) return PushWord(context, mirror, *runs);
   StagingBlock block;
   const bool checked = form == wire::PageForm::kChecked;
   const size_t room = call.delta.size();

@@ -1,0 +1,306 @@
+#include "client-shim/mirror/live_exchange.h"
+
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "base/memory_sizes.h"
+#include "client-shim/mirror/mirror_table.h"
+#include "client-shim/mirror/own_memory.h"
+#include "client-shim/stream/host_writes.h"
+#include "client-shim/support/threads.h"
+#include "longwire/calls.h"
+#include "wire/guards.h"
+#include "wire/live/changed_word.h"
+#include "wire/switches.h"
+
+namespace longwire::shim {
+namespace {
+
+using std::chrono::microseconds;
+using Clock = std::chrono::steady_clock;
+
+// Work that ends within this time is none of ours.
+constexpr microseconds kMoment{1000};
+// After this number of moments without such work the thread sleeps until work is queued.
+constexpr int kIdleMoments = 20;
+// The pause between looks: the first after a change, and the last where nothing changes.
+constexpr microseconds kShortestPause{20}, kLongestPause{5000};
+// A look at this many bytes is followed by a pause of at least a millisecond.
+constexpr uint64_t kBytesInAMillisecond = uint64_t{128} << 10;
+constexpr microseconds kFirstPoll{10}, kLastPoll{500};
+// The first version of the protocol whose workers know looks.
+constexpr uint32_t kLooks = 14;
+
+// Streams with unfinished work, and how far each has come.
+using Progress = std::set<std::pair<uint64_t, uint64_t>>;
+
+Progress UnfinishedStreams() {
+  Progress progress;
+  for (StreamPoint& point : UnfinishedWorkOfAll()) {
+    if (!point.stream->internal) progress.insert({point.stream->id, point.stream->finished.load()});
+    Release(point.stream);
+  }
+  return progress;
+}
+
+// What the mirrors have, as it is compared; all go through one channel.
+struct Compared {
+  std::shared_ptr<Channel> channel;
+  std::vector<Mirror*> mirrors;
+  uint64_t bytes = 0;
+  bool any_pinned = false;
+};
+
+// False: nothing can be exchanged while work runs. Everything that the program shares with kernels
+// belongs to a state, managed memory as well.
+bool Collect(Mirrors& mirrors, Compared* all) LONGWIRE_REQUIRES(mirrors.mutex) {
+  for (auto& [address, mirror] : mirrors.by_address) {
+    if (!IsThere(*mirror)) continue;
+    if (all->channel != nullptr && all->channel != mirror->channel) return false;
+    all->channel = mirror->channel;
+    all->mirrors.push_back(mirror.get());
+    all->bytes += mirror->range.bytes;
+    all->any_pinned |= !mirror->range.managed;
+  }
+  return all->any_pinned && all->bytes <= wire::kLookBytes &&
+         all->mirrors.size() <= wire::kLookMirrors &&
+         all->channel->stream->context->sticky.load() == 0 &&
+         all->channel->stream->session->opened().protocol >= kLooks;
+}
+
+// A copy of all of it. Each range begins as far from a cache line's begin as the memory itself, so
+// that a copy takes no aligned word in two parts.
+class Copied {
+ public:
+  bool Make(const Compared& all);
+  std::span<const wire::ComparedRange> ranges() const { return ranges_; }
+
+ private:
+  std::vector<std::byte> bytes_;
+  std::vector<iovec> from_, to_;
+  std::vector<wire::ComparedRange> ranges_;
+};
+
+bool Copied::Make(const Compared& all) {
+  constexpr uint64_t kLine = 64;
+  bytes_.resize(all.bytes + (2 * all.mirrors.size() + 1) * kLine);
+  from_.clear();
+  to_.clear();
+  ranges_.clear();
+  uint64_t at = base::RoundUp(reinterpret_cast<uint64_t>(bytes_.data()), kLine);
+  for (const Mirror* mirror : all.mirrors) {
+    const uint64_t address = mirror->range.address, bytes = mirror->range.bytes;
+    auto* place = reinterpret_cast<std::byte*>(at + address % kLine);
+    from_.push_back({reinterpret_cast<void*>(address), bytes});
+    to_.push_back({place, bytes});
+    ranges_.push_back({{place, bytes}, mirror->shadow, address});
+    at = base::RoundUp(at + address % kLine + bytes, kLine);
+  }
+  // The copies before this one are complete, and what is read later is read later.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  const bool read = ReadOwnMemory(from_, to_);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  return read;
+}
+
+// Whether bytes are on their way to memory of the program that is not mirrored, or will be.
+bool CopiesAreOnTheirWay(const Channel& channel) {
+  static const bool waits = !wire::GuardIsOff("copies_first");
+  return waits && (channel.stream->session->transfers().AwaitsBytes() || LateWritesAnywhere());
+}
+
+class Exchange {
+ public:
+  // A look at both sides; true if anything has changed. *bytes: what was compared.
+  bool Run(Mirrors& mirrors, uint64_t* bytes);
+
+ private:
+  bool FindWord(const Compared& all, wire::ChangedWord* word);
+  bool SendWord(Mirrors& mirrors, const Compared& all) LONGWIRE_REQUIRES(mirrors.mutex);
+  static StreamPoint SendLook(Mirrors& mirrors, const Compared& all)
+      LONGWIRE_REQUIRES(mirrors.mutex);
+  static bool Await(const Channel& channel, uint64_t position);
+
+  bool TakeHeld(Mirrors& mirrors, const Channel* channel) LONGWIRE_REQUIRES(mirrors.mutex);
+
+  Copied first_, second_;
+  // An answer of the worker is not applied yet; Mirrors::sent when it was asked for.
+  bool held_ = false;
+  uint64_t asked_ = 0;
+};
+
+bool Exchange::FindWord(const Compared& all, wire::ChangedWord* word) {
+  return first_.Make(all) &&
+         wire::FindDifference(first_.ranges(), word) == wire::Difference::kWord &&
+         second_.Make(all) && wire::Confirms(second_.ranges(), *word);
+}
+
+// True if a word was sent.
+bool Exchange::SendWord(Mirrors& mirrors, const Compared& all) {
+  wire::ChangedWord word;
+  if (!FindWord(all, &word)) return false;
+  Stream* stream = all.channel->stream;
+  if (AwaitedForRoom(stream) != 0) return false;
+  const Mirror& mirror = *all.mirrors[word.range];
+  std::vector<std::byte> delta;
+  wire::AppendWord(word, &delta);
+  calls::lwMirrorPush push;
+  push.mirror = mirror.id;
+  push.delta = delta;
+  mirrors.AwaitConflict();
+  stream->session->Submit(all.channel->where(), push);
+  std::copy_n(word.is.begin(), word.bytes, mirror.shadow + word.offset);
+  RecordSent(mirrors, *all.channel);
+  ++mirrors.words;
+  return true;
+}
+
+// Asks for what the device has changed. The answer is there once the point has passed.
+StreamPoint Exchange::SendLook(Mirrors& mirrors, const Compared& all) {
+  calls::lwMirrorLook look;
+  for (const Mirror* mirror : all.mirrors) {
+    look.mirror.push_back(mirror->id);
+    look.bytes.push_back(mirror->range.bytes);
+  }
+  mirrors.AwaitConflict();  // a word is as much
+  Stream* stream = all.channel->stream;
+  const uint64_t position =
+      stream->session->Submit(all.channel->where(), look, look.EncodedBytes());
+  Retain(stream);
+  return {stream, position};
+}
+
+// Without being counted among the threads that wait for the program. False: nothing comes any more.
+bool Exchange::Await(const Channel& channel, uint64_t position) {
+  Stream& stream = *channel.stream;
+  AwaitProgress(&stream, position);
+  for (microseconds pause = kFirstPoll; stream.finished.load(std::memory_order_acquire) < position;
+       pause = std::min(2 * pause, kLastPoll)) {
+    if (channel.ended.load() || stream.session->ended() != CUDA_SUCCESS) return false;
+    if (stream.context->sticky.load() != 0) return false;
+    std::this_thread::sleep_for(pause);
+  }
+  return true;
+}
+
+bool Exchange::Run(Mirrors& mirrors, uint64_t* bytes) {
+  base::MutexLock lock(mirrors.mutex);
+  Compared all;
+  // While another thread takes in what the device wrote, a word could be in both directions at
+  // once.
+  if (mirrors.pulling) return false;
+  if (!Collect(mirrors, &all)) return TakeHeld(mirrors, nullptr);
+  *bytes = all.bytes;
+  KeepPromise(mirrors);
+  const bool sent_word = SendWord(mirrors, all);
+  if (held_ || CopiesAreOnTheirWay(*all.channel)) {
+    return TakeHeld(mirrors, all.channel.get()) || sent_word;
+  }
+  const uint64_t applied = mirrors.applied;
+  held_ = true;
+  asked_ = mirrors.sent;
+  mirrors.asked.insert(asked_);
+  const StreamPoint point = SendLook(mirrors, all);
+  lock.Unlock();
+  if (point.position != ClientSession::kNoPosition) Await(*all.channel, point.position);
+  Release(point.stream);
+  lock.Lock();
+  TakeHeld(mirrors, all.channel.get());
+  return sent_word || mirrors.applied != applied;
+}
+
+// Whether all words that have come may be stored: the program may have protected their pages, until
+// it wants to touch them itself.
+bool MayApply(Mirrors& mirrors) LONGWIRE_REQUIRES(mirrors.mutex) {
+  base::MutexLock lock(mirrors.arrived_mutex);
+  std::vector<wire::DeltaRun> runs;
+  for (const Arrived& one : mirrors.arrived) {
+    for (auto& [address, mirror] : mirrors.by_address) {
+      if (mirror->id != one.mirror || !IsThere(*mirror)) continue;
+      runs.clear();
+      static_cast<void>(wire::ReadDelta(one.delta, mirror->reserved, &runs));  // Apply sees errors
+      for (const wire::DeltaRun& run : runs) {
+        const bool word = run.form == wire::PageForm::kWord;
+        if (word && !MayWriteOwnMemory(address + run.offset)) return false;
+      }
+    }
+  }
+  return true;
+}
+
+// Applies the answer, unless copies were queued meanwhile and their bytes are still on their way:
+// what the device has written behind such a copy would arrive first. No channel: whatever is left.
+bool Exchange::TakeHeld(Mirrors& mirrors, const Channel* channel) {
+  if (!held_) return false;
+  if (channel != nullptr && (CopiesAreOnTheirWay(*channel) || !MayApply(mirrors))) return false;
+  const uint64_t applied = mirrors.applied;
+  if (channel != nullptr) ApplyArrived(mirrors);
+  mirrors.asked.erase(mirrors.asked.find(asked_));
+  held_ = false;
+  return mirrors.applied != applied;
+}
+
+// Until work has run for a moment, or there is something to look for behind it. False: the session
+// has ended. *looked: the number of works behind which that was done last.
+bool AwaitRunningWork(Mirrors& mirrors, uint64_t* looked) {
+  Progress last;
+  uint64_t works = 0;  // when unfinished ones were looked for
+  for (int idle = 0; ClientSession::over() == CUDA_SUCCESS;) {
+    {
+      base::MutexLock lock(mirrors.mutex);
+      mirrors.watcher_sleeps = idle >= kIdleMoments;
+      while (mirrors.watcher_sleeps && mirrors.works == works) mirrors.work_begun.Wait(lock);
+      if (mirrors.watcher_sleeps) idle = 0;
+      mirrors.watcher_sleeps = false;
+      works = mirrors.works;
+    }
+    std::this_thread::sleep_for(kMoment);
+    Progress now = UnfinishedStreams();
+    const bool runs = std::ranges::any_of(now, [&](const auto& one) { return last.contains(one); });
+    if (runs) return true;
+    idle = now.empty() ? idle + 1 : 0;
+    // Work that was too short may have left something, and the program has asked for nothing.
+    if (idle == kIdleMoments && mirrors.handed.load() && *looked != works) {
+      *looked = works;
+      return true;
+    }
+    last = std::move(now);
+  }
+  return false;
+}
+
+void Watch(void*) {
+  prctl(PR_SET_TIMERSLACK, 1000UL);  // nanoseconds
+  Mirrors& mirrors = TheMirrors();
+  Exchange exchange;
+  uint64_t looked = 0;
+  while (AwaitRunningWork(mirrors, &looked)) {
+    microseconds pause = kShortestPause;
+    // Once more when nothing runs any more: for the last word.
+    for (bool runs = true, changed = true; runs || changed;) {
+      if (ClientSession::over() != CUDA_SUCCESS) return;
+      runs = !UnfinishedStreams().empty();
+      uint64_t bytes = 0;
+      changed = exchange.Run(mirrors, &bytes);
+      const microseconds least =
+          std::max(kShortestPause, microseconds(1000 * bytes / kBytesInAMillisecond));
+      pause = changed ? least : std::max(least, std::min(2 * pause, kLongestPause));
+      std::this_thread::sleep_for(pause);
+    }
+  }
+}
+
+}  // namespace
+
+void WatchRunningWork() {
+  static const bool watches =
+      !wire::IsSwitchedOff("live-exchange") && StartThread("longwire-live", Watch, nullptr);
+  static_cast<void>(watches);
+}
+
+}  // namespace longwire::shim
