@@ -27,6 +27,8 @@ constexpr size_t kAtOnce = 30;
 // What it may take to give back what has just ended, at longwired's own end.
 constexpr std::chrono::seconds kLastWords{2};
 constexpr int kTries = 20;
+// What one that has a place here waits for, where this host is not in the pool.
+constexpr std::chrono::seconds kJoining{1};
 
 }  // namespace
 
@@ -81,6 +83,10 @@ bool HostPart::Admit(const std::string& number, const std::string& ticket,
   *again = true;
   {
     base::MutexLock lock(mutex_);
+    // The placer may know of this host a moment before etcd's answer is here.
+    const auto deadline = Clock::now() + kJoining;
+    while (!joined_ && !stop_ && wake_.WaitUntil(lock, deadline)) {
+    }
     *sentence = "this host is not in the pool now: " + outside_;
     if (!joined_) return false;
     Known& known = known_[number];

@@ -299,6 +299,7 @@ bool HostPart::Join(std::string* sentence) {
   joined_ = !stop_;
   joined_as_ = incarnation_;
   outside_.clear();
+  wake_.NotifyAll();
   return true;
 }
 

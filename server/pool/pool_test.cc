@@ -143,6 +143,18 @@ TEST_F(PoolTest, ATicketIsForOneClientAndOnce) {
   EXPECT_FALSE(Admit("aa"));
 }
 
+// Whoever reads the directory may know of a host before its own question is answered.
+TEST_F(PoolTest, WhoComesWhileTheHostJoinsWaits) {
+  HostOptions options = options_;
+  options.name = "gpu2";
+  options.state_file += "-2";
+  HostPart host(*client_, *lease_, facts_, options);
+  std::string sentence;
+  ASSERT_TRUE(host.Start(&sentence)) << sentence;
+  EXPECT_FALSE(host.Admit("s1", kTicket, "alice", &claim_, &sentence, &again_));
+  EXPECT_EQ(sentence, "there is no place for this session at this host any more");
+}
+
 TEST_F(PoolTest, WhoAsksAgainHasOnePlace) {
   ASSERT_EQ(Place("aa"), "gpu1");
   EXPECT_EQ(Place("aa"), "gpu1");
