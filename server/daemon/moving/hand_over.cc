@@ -39,10 +39,6 @@ constexpr milliseconds kEndAnswer{15'000};
 constexpr milliseconds kContentStall{60'000};
 constexpr milliseconds kContentLook{100};
 
-std::string MillisText(Clock::duration time) {
-  return std::to_string(std::chrono::duration_cast<milliseconds>(time).count()) + " ms";
-}
-
 HandOverStep EndStep(const std::string& move, transport::HandOverEnd::Kind kind) {
   HandOverStep step;
   step.mutable_end()->set_move(move);

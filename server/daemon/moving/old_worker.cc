@@ -50,6 +50,10 @@ int32_t HearWorker(int socket, milliseconds patience, std::string* sentence) {
   return answer.code;
 }
 
+std::string MillisText(Clock::duration time) {
+  return std::to_string(std::chrono::duration_cast<milliseconds>(time).count()) + " ms";
+}
+
 std::string BoundToItsPlace(const ClientDescription& client, const config::Config& config) {
   if (client.local()) {
     return "its program is on this host and uses the worker's rings itself (unix:)";

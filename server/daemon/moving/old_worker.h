@@ -25,6 +25,9 @@ int32_t HearWorker(int socket, std::chrono::milliseconds patience, std::string* 
 inline constexpr std::chrono::milliseconds kAnswerPatience{20'000};
 inline constexpr std::chrono::milliseconds kCopyPatience{600'000};
 
+// For people.
+std::string MillisText(Clock::duration time);
+
 // Why a session of this client stays where it is, whatever its worker says; empty if nothing is
 // against it.
 std::string BoundToItsPlace(const ClientDescription& client, const config::Config& config);

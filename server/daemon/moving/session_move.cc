@@ -18,13 +18,8 @@
 namespace longwire::daemon {
 namespace {
 
-using std::chrono::milliseconds;
 using transport::Log;
 using transport::LogLevel;
-
-std::string Millis(Clock::duration time) {
-  return std::to_string(std::chrono::duration_cast<milliseconds>(time).count()) + " ms";
-}
 
 }  // namespace
 
@@ -84,8 +79,8 @@ class SessionTable::Mover {
     }
     *sentence = "session " + std::to_string(old_->id()) + " has moved to device " +
                 std::to_string(new_->device()) + " and is session " + NewNumber() +
-                " there; it was prepared for " + Millis(held - begun) + " and stood still for " +
-                Millis(end - held) + why_;
+                " there; it was prepared for " + MillisText(held - begun) +
+                " and stood still for " + MillisText(end - held) + why_;
     return true;
   }
 
