@@ -27,7 +27,7 @@ constexpr size_t kAtOnce = 30;
 // What it may take to give back what has just ended, at longwired's own end.
 constexpr std::chrono::seconds kLastWords{2};
 constexpr int kTries = 20;
-// What one that has a place here waits for, where this host is not in the pool.
+// What those who come wait for, where this host is not in the pool yet.
 constexpr std::chrono::seconds kJoining{1};
 
 }  // namespace
@@ -65,6 +65,22 @@ bool HostPart::joined(std::string* sentence) const {
   return false;
 }
 
+// Others may know that this host is in the pool a moment before etcd's answer is here.
+bool HostPart::AwaitJoining(base::MutexLock& lock, std::string* sentence) {
+  const auto deadline = Clock::now() + kJoining;
+  while (!joined_ && !stop_ && wake_.WaitUntil(lock, deadline)) {
+  }
+  *sentence = "this host is not in the pool now: " + outside_;
+  return joined_;
+}
+
+bool HostPart::AwaitJoined(std::string* sentence) {
+  base::MutexLock lock(mutex_);
+  if (!AwaitJoining(lock, sentence)) return false;
+  *sentence = "this host is not in the pool now: etcd was restored from an older copy";
+  return client_.went_back() == went_back_.load();
+}
+
 bool HostPart::withdrawn() const {
   base::MutexLock lock(mutex_);
   return withdrawn_.has_value();
@@ -83,12 +99,7 @@ bool HostPart::Admit(const std::string& number, const std::string& ticket,
   *again = true;
   {
     base::MutexLock lock(mutex_);
-    // The placer may know of this host a moment before etcd's answer is here.
-    const auto deadline = Clock::now() + kJoining;
-    while (!joined_ && !stop_ && wake_.WaitUntil(lock, deadline)) {
-    }
-    *sentence = "this host is not in the pool now: " + outside_;
-    if (!joined_) return false;
+    if (!AwaitJoining(lock, sentence)) return false;
     Known& known = known_[number];
     *sentence = "the place for this session is taken already";
     if (known.state != State::kSeen) return false;
@@ -151,6 +162,7 @@ void HostPart::Loop() {
     // What is over waits for its memory; what is new is looked at now.
     while (!work_ && !stop_ && wake_.WaitUntil(lock, deadline)) {
     }
+    if (stop_) return;  // another step would join once more
     work_ = false;
   }
 }

@@ -66,6 +66,8 @@ class HostPart {
 
   // Whether it is in the pool, and if not, why.
   bool joined(std::string* sentence) const;
+  // The same for who cannot do without; waits up to a second while the host joins.
+  bool AwaitJoined(std::string* sentence);
 
   // Whether an administrator has taken it out of service through the pool.
   bool withdrawn() const;
@@ -162,6 +164,7 @@ class HostPart {
   void WriteWarm();
   bool WriteHint(std::string_view folder, const std::string& text);
   void Leave(const std::string& sentence);
+  bool AwaitJoining(base::MutexLock& lock, std::string* sentence) LONGWIRE_REQUIRES(mutex_);
   std::vector<std::string> Listed(State state, size_t most);
 
   etcd::Client& client_;

@@ -155,6 +155,27 @@ TEST_F(PoolTest, WhoComesWhileTheHostJoinsWaits) {
   EXPECT_EQ(sentence, "there is no place for this session at this host any more");
 }
 
+TEST_F(PoolTest, WhoAsksWhileTheHostJoinsWaits) {
+  HostOptions options = options_;
+  options.name = "gpu2";
+  options.state_file += "-2";
+  HostPart host(*client_, *lease_, facts_, options);
+  std::string sentence;
+  ASSERT_TRUE(host.Start(&sentence)) << sentence;
+  EXPECT_TRUE(host.AwaitJoined(&sentence)) << sentence;
+}
+
+// Nor may it, in its last moments, be there for the placer once more.
+TEST_F(PoolTest, AHostThatEndsDoesNotJoinOnceMore) {
+  Capacity capacity;
+  Leave();
+  ASSERT_TRUE(Decode(Get("longwire/cap/gpu1"), &capacity));
+  EXPECT_EQ(capacity.incarnation(), 1u);
+  std::string sentence;
+  EXPECT_FALSE(host_->AwaitJoined(&sentence));
+  EXPECT_EQ(sentence, "this host is not in the pool now: longwired ends");
+}
+
 TEST_F(PoolTest, WhoAsksAgainHasOnePlace) {
   ASSERT_EQ(Place("aa"), "gpu1");
   EXPECT_EQ(Place("aa"), "gpu1");

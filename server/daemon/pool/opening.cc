@@ -93,9 +93,7 @@ PoolOpening Pool::AskForPlace(Asked& asked, const Peer& peer, const std::atomic<
   std::string sentence;
   if (host_->CutOff()) return OpenAlone(asked, peer, cancelled);
   // Another one of this name may be there, whose answers these would be.
-  if (!host_->joined(&sentence)) {
-    return Refuse(peer, "this host is not in the pool now: " + sentence);
-  }
+  if (!host_->AwaitJoined(&sentence)) return Refuse(peer, sentence);
   if (!table_.entrance().AwaitOpening(peer.identity, cancelled, &sentence) ||
       !ReadAsked(&asked, peer, &sentence)) {
     return Refuse(peer, sentence);
@@ -126,10 +124,7 @@ PoolOpening Pool::AskForPlace(Asked& asked, const Peer& peer, const std::atomic<
 // Of a session that was opened by the request before: the placer counts it against all limits.
 bool Pool::AskHere(const std::string& request, const Peer& peer, uint64_t time_left,
                    std::string* number, std::string* ticket, std::string* sentence) {
-  std::string outside;
-  const bool joined = host_->joined(&outside);
-  *sentence = "this host is not in the pool now, where its place has to be: " + outside;
-  if (!joined) return false;
+  if (!host_->AwaitJoined(sentence)) return false;
   *number = pool::RandomHex(kNumberBytes);
   *ticket = pool::RandomHex(kNumberBytes);
   Asked asked{std::as_bytes(std::span(request)), wire::SpokenVersions(), *number, *ticket, {}, {}};
