@@ -25,6 +25,7 @@ inline constexpr std::string_view kSwitches[] = {
     "early-reuse",           // program: freed memory is used again before earlier work is complete
     "early-wakes",           // link, daemon, worker: who is next is woken with the first message
     "info-pages",            // worker, keeper: what is free is read from shared memory
+    "joined-credits",        // worker: credit for uploads leaves with the next message
     "joined-ends",           // worker: all that a completion brings is published at once
     "kept-limits",           // program: a context's limits are requested once
     "late-comparisons",      // program: launches wait in the worker for the program's writes
@@ -33,8 +34,10 @@ inline constexpr std::string_view kSwitches[] = {
     "launch-samples",        // worker: one launch of many is measured, for histograms
     "live-exchange",         // program: words are exchanged with kernels that run
     "live-pinned",           // program: on the server's host kernels reach pinned memory itself
+    "log-beside-lanes",      // program, worker: the log carries a part of copies that use lanes
     "module-cache",          // program: images that the server knows are not sent again
     "own-polling",           // link, daemon, command: threads poll their own gRPC connections
+    "piece-by-piece",        // program, link, daemon, worker: who has a part of a copy begins with it
     "predicted-spins",       // program, link, daemon, worker: threads spin as long as recent waits
     "pulls-with-waits",      // program: the device's writes come with the awaited completion
     "quiet-ends",            // worker: without printing kernels, completions need no driver wait

@@ -58,6 +58,7 @@ void TestSession::Begin(const DriverTable& table, std::vector<Device> devices,
   session = std::make_unique<WorkerSession>(std::move(options));
   EXPECT_EQ(session->Prepare(), CUDA_SUCCESS);
   session->transfers().SetLimits(InFlightLimits::Of(page.get()));
+  session->down().HoldCredit(session->transfers().limits().held_credit());
   session->gates().Obey(std::move(page), [made = session.get()] { made->WakeLogThread(); });
   wire::OpenRequest request;
   request.lanes = lanes;

@@ -1,0 +1,67 @@
+// Copies of one size, as often as it is told to on standard input, so that somebody else can count
+// what they cost all processes on their way (copy_steps.py). A line is WAY KIND BYTES FLIGHT COUNT:
+//
+//   up|down pageable|pinned 65536 1|8 200
+//
+// FLIGHT copies are under way at once, on a stream each, COUNT times. It answers each with DONE.
+#include <cuda.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "bench/driver_check.h"
+
+namespace {
+
+constexpr size_t kMostBytes = size_t{8} << 20;
+constexpr size_t kMostInFlight = 8;
+
+class Copies {
+ public:
+  Copies() : pageable_(kMostBytes * kMostInFlight, 1) {
+    CUdevice device;
+    CUcontext context;
+    CHECK(cuInit(0));
+    CHECK(cuDeviceGet(&device, 0));
+    CHECK(cuDevicePrimaryCtxRetain(&context, device));
+    CHECK(cuCtxSetCurrent(context));
+    for (CUstream& stream : streams_) CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CHECK(cuMemAlloc(&address_, kMostBytes * kMostInFlight));
+    CHECK(cuMemAllocHost(&pinned_, kMostBytes * kMostInFlight));
+    std::memset(pinned_, 1, kMostBytes * kMostInFlight);
+  }
+  void Make(bool up, bool pinned, size_t bytes, size_t flight) {
+    char* host = pinned ? static_cast<char*>(pinned_) : pageable_.data();
+    for (size_t i = 0; i < flight; ++i) {
+      const size_t at = i * bytes;
+      CHECK(up ? cuMemcpyHtoDAsync(address_ + at, host + at, bytes, streams_[i])
+               : cuMemcpyDtoHAsync(host + at, address_ + at, bytes, streams_[i]));
+    }
+    for (size_t i = 0; i < flight; ++i) CHECK(cuStreamSynchronize(streams_[i]));
+  }
+
+ private:
+  std::array<CUstream, kMostInFlight> streams_{};
+  CUdeviceptr address_{};
+  void* pinned_ = nullptr;
+  std::vector<char> pageable_;
+};
+
+}  // namespace
+
+int main() {
+  Copies copies;
+  std::cout << "READY" << std::endl;
+  std::string way, kind;
+  size_t bytes = 0, flight = 0, count = 0;
+  while (std::cin >> way >> kind >> bytes >> flight >> count) {
+    bytes = std::min(bytes, kMostBytes);
+    flight = std::min(flight, kMostInFlight);
+    for (size_t i = 0; i < count; ++i) copies.Make(way == "up", kind == "pinned", bytes, flight);
+    std::cout << "DONE" << std::endl;
+  }
+}
