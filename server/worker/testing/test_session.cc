@@ -200,6 +200,11 @@ DownRecord TestSession::ExpectProgress(uint64_t stream, uint64_t position) {
   });
 }
 
+std::optional<DownRecord> TestSession::Take(wire::DownKind kind) {
+  DownRecord record;
+  return Find(kind, {}, &record) ? std::optional(std::move(record)) : std::nullopt;
+}
+
 bool TestSession::Quiet(wire::DownKind kind) {
   std::this_thread::sleep_for(milliseconds(50));
   DownRecord record;
