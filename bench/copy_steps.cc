@@ -10,6 +10,7 @@
 #include <array>
 #include <cstring>
 #include <iostream>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,7 @@ constexpr size_t kMostInFlight = 8;
 
 class Copies {
  public:
-  Copies() : pageable_(kMostBytes * kMostInFlight, 1) {
+  Copies() : pageable_(kMostBytes * kMostInFlight) {
     CUdevice device;
     CUcontext context;
     CHECK(cuInit(0));
@@ -32,7 +33,13 @@ class Copies {
     for (CUstream& stream : streams_) CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     CHECK(cuMemAlloc(&address_, kMostBytes * kMostInFlight));
     CHECK(cuMemAllocHost(&pinned_, kMostBytes * kMostInFlight));
-    std::memset(pinned_, 1, kMostBytes * kMostInFlight);
+    // Not bytes that a trial of compression would make small.
+    std::mt19937_64 random(1);
+    for (size_t at = 0; at < pageable_.size(); at += sizeof(uint64_t)) {
+      const uint64_t bits = random();
+      std::memcpy(&pageable_[at], &bits, sizeof(bits));
+    }
+    std::memcpy(pinned_, pageable_.data(), pageable_.size());
   }
   void Make(bool up, bool pinned, size_t bytes, size_t flight) {
     char* host = pinned ? static_cast<char*>(pinned_) : pageable_.data();

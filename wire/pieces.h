@@ -18,6 +18,6 @@ size_t LogPiece(uint64_t total);
 // Records from here on carry bytes of copies: whoever has one does not wait for the next. A relay
 // publishes this much of a message before it takes the rest.
 inline constexpr size_t kBulkRecordBytes = size_t{16} << 10;
-inline constexpr size_t kPublishedBytes = size_t{64} << 10;
+inline constexpr size_t kPublishedBytes = size_t{32} << 10;
 
 }  // namespace longwire::wire

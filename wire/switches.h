@@ -19,6 +19,7 @@ inline constexpr std::string_view kSwitches[] = {
     "answers-first",         // link, daemon: the next read starts after the answer was sent
     "attributes-with-load",  // program: functions' attributes come with a small module's load
     "awake",                 // link, daemon, worker: threads stay awake between requests
+    "batch-rates",           // link, daemon: fast networks are known by the rate of single messages
     "bridges",               // program, daemon: copies between servers go from the one to the other
     "drain",                 // keeper: free memory of sessions is reclaimed for a lease
     "early-copies",          // program: copies to the device return when their bytes are taken
