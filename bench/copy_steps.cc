@@ -1,5 +1,5 @@
-// Copies of one size, as often as it is told to on standard input, so that somebody else can count
-// what they cost all processes on their way (copy_steps.py). A line is WAY KIND BYTES FLIGHT COUNT:
+// Copies of one size, as often as standard input says, so that somebody else can count what they
+// cost all processes on their way (copy_steps.py). A line is WAY KIND BYTES FLIGHT COUNT:
 //
 //   up|down pageable|pinned 65536 1|8 200
 //
@@ -18,12 +18,12 @@
 
 namespace {
 
-constexpr size_t kMostBytes = size_t{8} << 20;
-constexpr size_t kMostInFlight = 8;
+constexpr size_t kMaxBytes = size_t{8} << 20;
+constexpr size_t kMaxInFlight = 8;
 
 class Copies {
  public:
-  Copies() : pageable_(kMostBytes * kMostInFlight) {
+  Copies() : pageable_(kMaxBytes * kMaxInFlight) {
     CUdevice device;
     CUcontext context;
     CHECK(cuInit(0));
@@ -31,8 +31,8 @@ class Copies {
     CHECK(cuDevicePrimaryCtxRetain(&context, device));
     CHECK(cuCtxSetCurrent(context));
     for (CUstream& stream : streams_) CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    CHECK(cuMemAlloc(&address_, kMostBytes * kMostInFlight));
-    CHECK(cuMemAllocHost(&pinned_, kMostBytes * kMostInFlight));
+    CHECK(cuMemAlloc(&address_, kMaxBytes * kMaxInFlight));
+    CHECK(cuMemAllocHost(&pinned_, kMaxBytes * kMaxInFlight));
     // Not bytes that a trial of compression would make small.
     std::mt19937_64 random(1);
     for (size_t at = 0; at < pageable_.size(); at += sizeof(uint64_t)) {
@@ -52,7 +52,7 @@ class Copies {
   }
 
  private:
-  std::array<CUstream, kMostInFlight> streams_{};
+  std::array<CUstream, kMaxInFlight> streams_{};
   CUdeviceptr address_{};
   void* pinned_ = nullptr;
   std::vector<char> pageable_;
@@ -66,8 +66,8 @@ int main() {
   std::string way, kind;
   size_t bytes = 0, flight = 0, count = 0;
   while (std::cin >> way >> kind >> bytes >> flight >> count) {
-    bytes = std::min(bytes, kMostBytes);
-    flight = std::min(flight, kMostInFlight);
+    bytes = std::min(bytes, kMaxBytes);
+    flight = std::min(flight, kMaxInFlight);
     for (size_t i = 0; i < count; ++i) copies.Make(way == "up", kind == "pinned", bytes, flight);
     std::cout << "DONE" << std::endl;
   }

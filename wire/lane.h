@@ -45,10 +45,4 @@ constexpr uint64_t LanePiece(uint64_t bytes, uint32_t lanes, uint64_t chunk) {
   return std::clamp<uint64_t>(share, kMinLaneChunk, std::max<uint64_t>(chunk, kMinLaneChunk));
 }
 
-// Of a transfer that may use lanes, the bytes that the log carries beside them while it still has to
-// move `backlog` bytes; not so few that they are not worth it. Off with
-// LONGWIRE_DISABLE=log-beside-lanes, for uploads in the program's environment, for downloads in the
-// worker's.
-uint64_t LogShare(uint64_t bytes, uint64_t backlog);
-
 }  // namespace longwire::wire

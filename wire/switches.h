@@ -19,7 +19,7 @@ inline constexpr std::string_view kSwitches[] = {
     "answers-first",         // link, daemon: the next read starts after the answer was sent
     "attributes-with-load",  // program: functions' attributes come with a small module's load
     "awake",                 // link, daemon, worker: threads stay awake between requests
-    "batch-rates",           // link, daemon: fast networks are known by the rate of single messages
+    "batch-rates",           // link, daemon: single messages show that a network is fast
     "bridges",               // program, daemon: copies between servers go from the one to the other
     "drain",                 // keeper: free memory of sessions is reclaimed for a lease
     "early-copies",          // program: copies to the device return when their bytes are taken
@@ -38,7 +38,7 @@ inline constexpr std::string_view kSwitches[] = {
     "log-beside-lanes",      // program, worker: the log carries a part of copies that use lanes
     "module-cache",          // program: images that the server knows are not sent again
     "own-polling",           // link, daemon, command: threads poll their own gRPC connections
-    "piece-by-piece",        // program, link, daemon, worker: who has a part of a copy begins with it
+    "piece-by-piece",        // program, link, daemon, worker: copies pass through in small pieces
     "predicted-spins",       // program, link, daemon, worker: threads spin as long as recent waits
     "pulls-with-waits",      // program: the device's writes come with the awaited completion
     "quiet-ends",            // worker: without printing kernels, completions need no driver wait

@@ -13,6 +13,7 @@
 #include "client-shim/support/threads.h"
 #include "wire/lane.h"
 #include "wire/record.h"
+#include "wire/rings/pieces.h"
 
 namespace longwire::shim {
 namespace {

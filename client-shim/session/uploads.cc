@@ -8,7 +8,7 @@
 #include "client-shim/support/work_thread.h"
 #include "longwire/calls.h"
 #include "wire/lane.h"
-#include "wire/pieces.h"
+#include "wire/rings/pieces.h"
 
 namespace longwire::shim {
 namespace {

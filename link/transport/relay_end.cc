@@ -5,7 +5,7 @@
 
 #include "wire/guards.h"
 #include "wire/limits.h"
-#include "wire/pieces.h"
+#include "wire/rings/pieces.h"
 
 namespace longwire::transport {
 

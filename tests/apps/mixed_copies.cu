@@ -1,6 +1,6 @@
-// Copies of all sizes up to 8 MiB in any order: up and down, from pinned and pageable memory, waited
-// for or not, on four streams that know nothing of each other. At each step it is known what the
-// device holds. mixed_copies SEED STEPS [BYTES]: with BYTES each copy has as many.
+// Copies of all sizes up to 8 MiB in any order: up and down, from pinned and pageable memory,
+// waited for or not, on four streams that know nothing of each other. At each step it is known what
+// the device holds. mixed_copies SEED STEPS [BYTES]: with BYTES each copy has as many.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -11,7 +11,7 @@
 
 namespace {
 
-constexpr size_t kMost = size_t{8} << 20;
+constexpr size_t kMaxBytes = size_t{8} << 20;
 constexpr int kStreams = 4;
 
 using Bytes = std::vector<unsigned char>;
@@ -22,18 +22,18 @@ struct Stream {
   cudaStream_t handle{};
   unsigned char* device = nullptr;
   unsigned char *up = nullptr, *down = nullptr;  // pinned
-  Bytes pageable_up = Bytes(kMost), pageable_down = Bytes(kMost);
-  Bytes holds = Bytes(kMost);
+  Bytes pageable_up = Bytes(kMaxBytes), pageable_down = Bytes(kMaxBytes);
+  Bytes holds = Bytes(kMaxBytes);
   // The last copy down that was not looked at.
   const unsigned char* came = nullptr;
   Bytes expected;
 
   void Make() {
     CHECK(cudaStreamCreateWithFlags(&handle, cudaStreamNonBlocking));
-    CHECK(cudaMalloc(&device, kMost));
-    CHECK(cudaMallocHost(&up, kMost));
-    CHECK(cudaMallocHost(&down, kMost));
-    CHECK(cudaMemsetAsync(device, 0, kMost, handle));
+    CHECK(cudaMalloc(&device, kMaxBytes));
+    CHECK(cudaMallocHost(&up, kMaxBytes));
+    CHECK(cudaMallocHost(&down, kMaxBytes));
+    CHECK(cudaMemsetAsync(device, 0, kMaxBytes, handle));
     CHECK(cudaStreamSynchronize(handle));
   }
   void Look() {
@@ -53,7 +53,7 @@ class Run {
   void Step() {
     Stream& stream = streams_[Below(kStreams)];
     const size_t bytes = bytes_ != 0 ? bytes_ : Size();
-    const size_t at = Below(kMost - bytes + 1);
+    const size_t at = Below(kMaxBytes - bytes + 1);
     if (Below(2) == 0) {
       Up(stream, at, bytes);
     } else {
@@ -72,7 +72,7 @@ class Run {
   // As many small ones as large ones.
   size_t Size() {
     const size_t highest = size_t{1} << (10 + Below(14));
-    return std::min(highest / 2 + 1 + Below(highest / 2 + 1), kMost);
+    return std::min(highest / 2 + 1 + Below(highest / 2 + 1), kMaxBytes);
   }
   void Up(Stream& stream, size_t at, size_t bytes) {
     const bool pinned = Below(2) == 0;
@@ -108,7 +108,7 @@ int main(int count, char** words) {
   const unsigned seed = count > 1 ? static_cast<unsigned>(std::atoi(words[1])) : 1;
   const int steps = count > 2 ? std::atoi(words[2]) : 200;
   const size_t bytes = count > 3 ? std::strtoull(words[3], nullptr, 10) : 0;
-  Run run(seed, std::min(bytes, kMost));
+  Run run(seed, std::min(bytes, kMaxBytes));
   for (int i = 0; i < steps; ++i) run.Step();
   run.End();
   return Pass("mixed_copies");

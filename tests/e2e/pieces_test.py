@@ -63,10 +63,11 @@ class WaysTest(Copies):
         self.assertGreater(max(cuts), 2, cuts)
 
     def test_copies_that_the_log_can_take_need_no_lanes(self):
-        self.run_copies("5", "1", str(MIB))
+        one_up = ("2", "1", str(MIB))
+        self.run_copies(*one_up)
         self.assertEqual(1, self.proxy.connections)
-        self.run_copies("5", "1", str(MIB), LONGWIRE_DISABLE="log-beside-lanes")
-        self.assertEqual(1 + 3, self.proxy.connections)
+        self.run_copies(*one_up, LONGWIRE_DISABLE="log-beside-lanes")
+        self.assertGreater(self.proxy.connections, 2)
 
     def test_larger_ones_take_both(self):
         self.run_copies("6", "12", str(6 * MIB))

@@ -115,7 +115,8 @@ uint32_t RingMemory::close_code() const {
 size_t RingMemory::kept() const {
   const uint64_t released = control_->released.load(std::memory_order_acquire);
   const uint64_t written = control_->written.load(std::memory_order_acquire);
-  return written > released ? static_cast<size_t>(std::min<uint64_t>(written - released, bytes_)) : 0;
+  return written > released ? static_cast<size_t>(std::min<uint64_t>(written - released, bytes_))
+                            : 0;
 }
 
 void RingMemory::PokeConsumer() {

@@ -18,8 +18,8 @@
 #include "server/worker/tracing/spans.h"
 #include "server/worker/transfer/transfers.h"
 #include "wire/guards.h"
-#include "wire/pieces.h"
 #include "wire/record.h"
+#include "wire/rings/pieces.h"
 #include "wire/switches.h"
 
 namespace longwire::worker {

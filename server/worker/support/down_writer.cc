@@ -6,7 +6,7 @@
 #include "server/worker/support/host_memory.h"
 #include "server/worker/support/log_line.h"
 #include "wire/limits.h"
-#include "wire/pieces.h"
+#include "wire/rings/pieces.h"
 #include "wire/switches.h"
 
 namespace longwire::worker {
@@ -19,8 +19,8 @@ using std::chrono::steady_clock;
 constexpr size_t kBulkQueueBytes = size_t{8} << 20;
 // Replies, progress and errors of a client that does not read: past this the session is over.
 constexpr size_t kMaxQueueBytes = kMaxAnswerBytes;
-// More than this does not wait for another record of this kind: bytes of a large copy leave piece by
-// piece, the last one with the copy's end.
+// More than this does not wait for another record of this kind: bytes of a large copy leave piece
+// by piece, the last one with the copy's end.
 constexpr size_t kMaxTogether = size_t{16} << 10;
 constexpr size_t kTextPiece = size_t{64} << 10;
 

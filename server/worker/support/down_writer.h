@@ -45,8 +45,8 @@ class DownWriter {
   void Error(uint64_t position, int32_t code, uint16_t flags, uint32_t context,
              std::string_view text);
   void Text(uint16_t flags, std::span<const std::byte> bytes);
-  // Waits for the next record, with which it leaves, unless so many bytes are owed that the client
-  // could miss them (HoldCredit).
+  // Leaves with the next record, or at once where more bytes are owed than may be held back
+  // (HoldCredit).
   void Credit(uint64_t bytes);
   void Slot(uint64_t offset);
   void Reclaim(const wire::ReclaimRequest& request);
@@ -64,7 +64,7 @@ class DownWriter {
     DownWriter& writer_;
   };
 
-  // So much credit may wait; 0: none. Before Start.
+  // The bytes of credit that may wait; 0: none. Before Start.
   void HoldCredit(uint64_t bytes);
   bool OwesCredit();
   void PayCredit();
@@ -104,7 +104,7 @@ class DownWriter {
   std::deque<std::vector<std::byte>> queue_ LONGWIRE_GUARDED_BY(mutex_);
   size_t queued_bytes_ LONGWIRE_GUARDED_BY(mutex_) = 0;
   bool together_ LONGWIRE_GUARDED_BY(mutex_) = false;
-  size_t unpublished_ LONGWIRE_GUARDED_BY(mutex_) = 0;  // bytes in the ring
+  size_t unpublished_ LONGWIRE_GUARDED_BY(mutex_) = 0;    // bytes in the ring
   uint64_t held_credit_ LONGWIRE_GUARDED_BY(mutex_) = 0;  // bytes that may be owed
   uint64_t owed_credit_ LONGWIRE_GUARDED_BY(mutex_) = 0;  // bytes
   bool stop_ LONGWIRE_GUARDED_BY(mutex_) = false;

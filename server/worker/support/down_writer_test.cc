@@ -7,8 +7,8 @@
 #include <optional>
 #include <vector>
 
-#include "wire/pieces.h"
 #include "wire/record.h"
+#include "wire/rings/pieces.h"
 #include "wire/rings/ring.h"
 
 namespace longwire::worker {
@@ -122,8 +122,7 @@ TEST_F(DownWriterTest, CreditIsQueuedBehindWhatTheFullRingHolds) {
   writer_.Progress(2, 3);
   uint64_t paid = 0;
   bool ended = false;
-  while (!ended &&
-         client_.Wait({}, std::chrono::steady_clock::now() + std::chrono::seconds(5))) {
+  while (!ended && client_.Wait({}, std::chrono::steady_clock::now() + std::chrono::seconds(5))) {
     uint64_t credit = 0;
     auto kinds = KindsIn(client_, &credit);
     paid += credit;

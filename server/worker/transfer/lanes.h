@@ -16,6 +16,7 @@
 #include "server/worker/transfer/staging.h"
 #include "wire/lane.h"
 #include "wire/open.h"
+#include "wire/rings/pieces.h"
 #include "wire/rings/ring.h"
 
 namespace longwire::worker {

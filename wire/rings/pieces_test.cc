@@ -1,8 +1,7 @@
-#include "wire/pieces.h"
+#include "wire/rings/pieces.h"
 
 #include <gtest/gtest.h>
 
-#include "wire/lane.h"
 #include "wire/limits.h"
 
 namespace longwire::wire {

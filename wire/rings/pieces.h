@@ -20,4 +20,10 @@ size_t LogPiece(uint64_t total);
 inline constexpr size_t kBulkRecordBytes = size_t{16} << 10;
 inline constexpr size_t kPublishedBytes = size_t{32} << 10;
 
+// Of a transfer that may use lanes, the bytes that the log carries beside them while it still has
+// to move `backlog` bytes; not so few that they are not worth it. Off with
+// LONGWIRE_DISABLE=log-beside-lanes, for uploads in the program's environment, for downloads in the
+// worker's.
+uint64_t LogShare(uint64_t bytes, uint64_t backlog);
+
 }  // namespace longwire::wire

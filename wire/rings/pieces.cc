@@ -1,8 +1,7 @@
-#include "wire/pieces.h"
+#include "wire/rings/pieces.h"
 
 #include <algorithm>
 
-#include "wire/lane.h"
 #include "wire/limits.h"
 #include "wire/switches.h"
 
