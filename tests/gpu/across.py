@@ -14,7 +14,8 @@ import server
 SECONDS = 100
 ROUNDS = 9  # a process's launches take one of two times, whichever server they go to
 MOST = 1.15  # of a launch, beside one server: more is no noise
-PROGRAMS = ("two_devices.static", "across_order.static", "across_copies.static")
+PROGRAMS = ("two_devices.static", "across_order.static", "across_copies.static",
+            "across_pinned.static")
 FIGURES = ("launch_enqueue", "launch_sustained", "launch_synchronize")
 FIGURE = re.compile(r"^(\w+)\s+([0-9.]+) (\S+)$", re.MULTILINE)
 # Ranks that are on several hosts have neither of these.
