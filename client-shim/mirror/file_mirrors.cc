@@ -16,6 +16,7 @@ using FileMirrors = std::vector<Mirror*>;
 FileMirrors AllThere(Mirrors& mirrors) LONGWIRE_REQUIRES(mirrors.mutex) {
   FileMirrors found;
   for (auto& [address, mirror] : mirrors.by_address) {
+    if (mirror->lost) ReportGone(address);  // work that may use it is submitted
     if (mirror->range.may_shrink && IsThere(*mirror)) found.push_back(mirror.get());
   }
   return found;
@@ -27,7 +28,7 @@ bool Read(Mirror& mirror, std::vector<std::byte>* to) {
 }
 
 void Lose(Mirror& mirror) {
-  mirror.vanished = true;
+  mirror.vanished = mirror.lost = true;
   mirror.state.clear();
   ReportGone(mirror.range.address);
 }

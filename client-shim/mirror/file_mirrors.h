@@ -1,7 +1,7 @@
 // Mirrors of registered memory that lies in mappings of files (file_mappings.h). Other processes
 // may write it at any time, so it is compared as a state that nobody was changing. Whoever has the
 // file may shorten it, so it is read and written by calls that answer that with an error; then
-// nothing of it is exchanged any more, and the next call that may return a late error does.
+// nothing of it is exchanged any more, and until it is unregistered work ends in late errors.
 #pragma once
 
 #include <cstdint>

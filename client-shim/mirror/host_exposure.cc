@@ -88,7 +88,8 @@ CUresult MakeAlias(Context* context, const HostRange& range, Alias* alias) {
   }
   alias->start = alias->base + within;
   AddForeignRange(alias->start, range.bytes, context);
-  MirrorRange mirrored{range.address, alias->start, range.bytes, range.registered, range.of_file};
+  MirrorRange mirrored{range.address, alias->start, range.bytes, range.registered};
+  mirrored.may_shrink = range.of_file;
   result = AddMirror(context, mirrored, MirrorStart::kZeroed, &alias->mirror);
   if (result != CUDA_SUCCESS) Drop(*alias);
   return result;

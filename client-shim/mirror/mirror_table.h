@@ -38,6 +38,7 @@ struct Mirror {
   std::byte* shadow = nullptr;
   std::shared_ptr<Channel> channel;
   bool vanished = false;  // the program has freed its memory, or it cannot be reached
+  bool lost = false;      // the latter
   // Of memory in files: the last two copies.
   std::vector<std::byte> state, earlier;
 

@@ -27,6 +27,7 @@ struct FileRange {
   uint64_t address = 0, bytes = 0;
   std::atomic<int>* once = nullptr;
   int error = 0;
+  bool said = false;
 };
 
 struct FileRanges {
@@ -146,9 +147,11 @@ void ReportGone(uint64_t address) {
     if (found == ranges.by_address.end()) found = ranges.by_address.lower_bound(address);
     if (found == ranges.by_address.end()) return;
     range = found->second;
+    found->second.said = true;
   }
   int none = 0;
-  if (!range.once->compare_exchange_strong(none, range.error)) return;
+  range.once->compare_exchange_strong(none, range.error);
+  if (range.said) return;
   Say("registered memory at %#llx (%llu bytes) cannot be read or written any more: its file was "
       "shortened, or its pages are protected. It is not copied (docs/host-memory.md)",
       static_cast<unsigned long long>(range.address), static_cast<unsigned long long>(range.bytes));

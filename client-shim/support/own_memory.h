@@ -40,7 +40,7 @@ inline bool AnyFileMemory() { return file_memory_ranges.load(std::memory_order_a
 void CopyFromProgram(const std::byte* from, std::byte* to, size_t bytes);
 void CopyToProgram(const std::byte* from, std::byte* to, size_t bytes);
 
-// Noted memory at the address cannot be reached: says so, once, and sets the error.
+// Noted memory at the address cannot be reached: sets the error, and the first time says so.
 void ReportGone(uint64_t address);
 
 }  // namespace longwire::shim

@@ -3,7 +3,8 @@
 // gives up with exit code 2. Exit code 3: a word arrived before what had been written before it.
 //   turns SECONDS      kernels and programs of both, one after the other, in a memory file
 //   anonymous SECONDS  the same in shared memory without a file
-//   words SECONDS      kernels of both that run at the same time, and a program, answer each other
+//   words SECONDS      kernels of both that run at the same time answer each other
+//   three SECONDS      a program, too: then words change that do not concern the other process
 //   lines SECONDS N    a kernel sends N messages to one of the other process (lines.h)
 //   states SECONDS     launches see what the other process writes in its order
 //   shortened SECONDS  the other process shortens the file
@@ -147,8 +148,47 @@ __global__ void Answer(volatile uint32_t* request, volatile uint32_t* answer, ui
   }
 }
 
-// The program, a kernel of each process, and the program again: each waits for the one before it.
+__global__ void Ask(volatile uint32_t* request, volatile uint32_t* answer, uint32_t rounds) {
+  for (uint32_t round = 1; round <= rounds; ++round) {
+    *request = round;
+    __threadfence_system();
+    while (*answer != round) {
+    }
+  }
+}
+
+// Until the stream is idle.
+void AwaitIdle(const char* what) {
+  live::Deadline deadline(seconds);
+  cudaError_t code;
+  while ((code = cudaStreamQuery(nullptr)) == cudaErrorNotReady) {
+    usleep(1000);
+    deadline.Check(what, 0);
+  }
+  CHECK(code);
+}
+
 void PassWords() {
+  constexpr uint32_t kRounds = 40;
+  void* words = Map(4096, File(4096));
+  Other other([&](Other& parent) {
+    auto* device = Register<uint32_t>(words, 4096);
+    Answer<<<1, 1>>>(device, device + kApart, kRounds);
+    CHECK(cudaGetLastError());
+    parent.Say();
+    AwaitIdle("the answers");
+    CHECK(cudaHostUnregister(words));
+  });
+  auto* device = Register<uint32_t>(words, 4096);
+  other.Await();
+  Ask<<<1, 1>>>(device, device + kApart, kRounds);
+  CHECK(cudaGetLastError());
+  AwaitIdle("the questions");
+  other.End();
+}
+
+// The program, a kernel of each process, and the program again: each waits for the one before it.
+void PassThree() {
   constexpr uint32_t kRounds = 20;
   auto* words = static_cast<uint32_t*>(Map(4096, File(4096)));
   auto run = [&](uint32_t* device, int place) {
@@ -182,17 +222,6 @@ __global__ void ReceiveAll(void* memory, uint64_t messages, uint32_t* wrong) {
   for (uint64_t message = 0; message < messages; ++message) {
     atomicAdd(wrong, lines::Receive(ring, message));
   }
-}
-
-// Until the stream is idle.
-void AwaitIdle(const char* what) {
-  live::Deadline deadline(seconds);
-  cudaError_t code;
-  while ((code = cudaStreamQuery(nullptr)) == cudaErrorNotReady) {
-    usleep(1000);
-    deadline.Check(what, 0);
-  }
-  CHECK(code);
 }
 
 void PassLines(uint64_t messages) {
@@ -252,26 +281,36 @@ int CheckStates() {
 }
 
 // Whoever looks at a page that is gone gets a signal; calls get an error, and other work goes on.
-void Shorten() {
+// `exposed`: kernels reach it.
+void Shorten(bool exposed) {
   const int file = File(kBytes);
   auto* values = static_cast<uint32_t*>(Map(kBytes, file));
-  auto* device = Register<uint32_t>(values, kBytes);
-  uint32_t *wrong = Counter(), *copy = nullptr;
+  uint32_t *wrong = Counter(), *copy = nullptr, *device = nullptr;
+  if (exposed) {
+    device = Register<uint32_t>(values, kBytes);
+  } else {
+    CHECK(cudaHostRegister(values, kBytes, cudaHostRegisterPortable));
+  }
   CHECK(cudaMalloc(&copy, kBytes));
   for (uint32_t i = 0; i < kCount; ++i) values[i] = i;
-  Turn(values, device, wrong, 0);
+  if (exposed) Turn(values, device, wrong, 0);
   CHECK(cudaMemcpy(copy, values, kBytes, cudaMemcpyHostToDevice));
   EXPECT(ftruncate(file, 4096) == 0, "ftruncate");
-  cudaError_t codes[3];
-  codes[0] = cudaMemcpy(copy, values, kBytes, cudaMemcpyHostToDevice);
-  codes[1] = cudaMemcpy(values, copy, kBytes, cudaMemcpyDeviceToHost);
-  Step<<<kCount / 256, 256>>>(device, 2, wrong);
-  codes[2] = cudaDeviceSynchronize();
-  for (cudaError_t code : codes) {
-    EXPECT(code == cudaErrorNotSupported, "%d, %d, %d", codes[0], codes[1], codes[2]);
+  for (int round = 0; round < 3; ++round) {
+    cudaError_t codes[3];
+    codes[0] = cudaMemcpy(copy, values, kBytes, cudaMemcpyHostToDevice);
+    codes[1] = cudaMemcpy(values, copy, kBytes, cudaMemcpyDeviceToHost);
+    if (exposed) Step<<<kCount / 256, 256>>>(device, 2, wrong);
+    codes[2] = cudaDeviceSynchronize();
+    cudaGetLastError();
+    const bool all = codes[0] == cudaErrorNotSupported && codes[1] == cudaErrorNotSupported;
+    EXPECT(exposed ? codes[2] == cudaErrorNotSupported : all, "round %d: %d, %d, %d", round,
+           codes[0], codes[1], codes[2]);
   }
-  CHECK(cudaDeviceSynchronize());
-  CHECK(cudaHostUnregister(values));
+  const cudaError_t last = cudaHostUnregister(values);  // perhaps the last error of the work
+  EXPECT(last == cudaSuccess || last == cudaErrorNotSupported, "unregistering gave %d", last);
+  cudaGetLastError();
+  cudaDeviceSynchronize();
   uint32_t* whole = Counter();
   CHECK(cudaMemset(whole, 7, 4));
   EXPECT(Value(whole) == 0x07070707, "%x", Value(whole));
@@ -325,12 +364,15 @@ int main(int count, char** arguments) {
     TakeTurns(-1);
   } else if (std::strcmp(what, "words") == 0) {
     PassWords();
+  } else if (std::strcmp(what, "three") == 0) {
+    PassThree();
   } else if (std::strcmp(what, "lines") == 0) {
     PassLines(static_cast<uint64_t>(std::atoll(arguments[3])));
   } else if (std::strcmp(what, "states") == 0) {
     code = CheckStates();
   } else if (std::strcmp(what, "shortened") == 0) {
-    Shorten();
+    Shorten(false);
+    Shorten(true);
   } else {
     Load();
   }

@@ -39,6 +39,9 @@ class SharedRanksTest(unittest.TestCase):
             with self.subTest(door):
                 self.expect_pass("words", "60", server=door)
 
+    def test_a_program_and_kernels_of_two_processes_need_independent_words(self):
+        self.expect_pass("three", "60", **INDEPENDENT)
+
     def test_lines_from_the_kernel_of_one_to_that_of_the_other(self):
         self.expect_pass("lines", "150", "100", **INDEPENDENT)
 
