@@ -139,6 +139,29 @@ void FillStreams(DriverTable& table) {
       return true;
     });
   };
+  table.cuStreamWriteValue32_v2 = [](CUstream stream, CUdeviceptr address, cuuint32_t value,
+                                     unsigned) {
+    return FakeDriver::Get().Issue(stream, "", [=] {
+      reinterpret_cast<std::atomic<uint32_t>*>(address)->store(value);
+      return true;
+    });
+  };
+  table.cuStreamBatchMemOp_v2 = [](CUstream stream, unsigned count,
+                                   CUstreamBatchMemOpParams* operations, unsigned) {
+    const std::vector<CUstreamBatchMemOpParams> all(operations, operations + count);
+    return FakeDriver::Get().Issue(stream, "", [all] {
+      for (const CUstreamBatchMemOpParams& one : all) {
+        const auto& write = one.writeValue;
+        if (one.operation == CU_STREAM_MEM_OP_WRITE_VALUE_64) {
+          reinterpret_cast<std::atomic<uint64_t>*>(write.address)->store(write.value64);
+        } else {
+          reinterpret_cast<std::atomic<uint32_t>*>(write.address)->store(write.value);
+        }
+        FakeDriver::Get().stores.push_back(write.address);
+      }
+      return true;
+    });
+  };
   table.cuEventElapsedTime_v2 = [](float* milliseconds, CUevent, CUevent) {
     *milliseconds = 1;
     FakeDriver& fake = FakeDriver::Get();

@@ -49,13 +49,23 @@ class Stores {
   }
   CUresult Flush() {
     if (waiting_.empty()) return CUDA_SUCCESS;
-    const CUresult result = driver_.cuStreamBatchMemOp_v2(
-        stream_, static_cast<unsigned>(waiting_.size()), waiting_.data(), 0);
+    const CUresult result =
+        waiting_.size() == 1
+            ? StoreOne(waiting_.front())
+            : driver_.cuStreamBatchMemOp_v2(stream_, static_cast<unsigned>(waiting_.size()),
+                                            waiting_.data(), 0);
     waiting_.clear();
     return result;
   }
 
  private:
+  CUresult StoreOne(const CUstreamBatchMemOpParams& store) {
+    const auto& write = store.writeValue;
+    return store.operation == CU_STREAM_MEM_OP_WRITE_VALUE_64
+               ? driver_.cuStreamWriteValue64_v2(stream_, write.address, write.value64, write.flags)
+               : driver_.cuStreamWriteValue32_v2(stream_, write.address, write.value, write.flags);
+  }
+
   const DriverTable& driver_;
   CUstream stream_;
   std::vector<CUstreamBatchMemOpParams> waiting_;
