@@ -37,7 +37,9 @@ void Take(const Ring& ring, uint64_t messages, double seconds) {
     volatile uint64_t* slot = ring.Slot(message);
     for (uint32_t i = 0; i < words; ++i) {
       uint64_t word;
-      while (((word = slot[i]) >> 32) != message + 1) deadline.Check("lines of message", message);
+      while (!lines::HasCome(word = slot[i], message, i)) {
+        deadline.Check("lines of message", message);
+      }
       EXPECT(word == lines::WordOf(message, i), "message %llu, word %u: %llx",
              static_cast<unsigned long long>(message), i, static_cast<unsigned long long>(word));
     }

@@ -55,9 +55,15 @@ __host__ __device__ inline uint32_t WordsOf(uint64_t message) {
   return bytes / 4;
 }
 
+// Data and flag; in every other word the flag comes first.
 __host__ __device__ inline uint64_t WordOf(uint64_t message, uint32_t place) {
-  const auto flag = static_cast<uint32_t>(message + 1);
-  return uint64_t{flag} << 32 | (flag * 2654435761u + place * 40503u);
+  const uint64_t flag = message + 1;
+  const uint64_t data = static_cast<uint32_t>(flag * 2654435761u + place * 40503u);
+  return place % 2 == 1 ? flag << 32 | data : data << 32 | flag;
+}
+
+__host__ __device__ inline bool HasCome(uint64_t word, uint64_t message, uint32_t place) {
+  return (place % 2 == 1 ? word >> 32 : word & 0xffffffffu) == message + 1;
 }
 
 __device__ inline void Send(const Ring& ring, uint64_t message, uint64_t* taken) {
@@ -78,7 +84,7 @@ __device__ inline uint32_t Receive(const Ring& ring, uint64_t message) {
   uint32_t wrong = 0;
   for (uint32_t i = threadIdx.x; i < WordsOf(message); i += blockDim.x) {
     uint64_t word;
-    while (((word = slot[i]) >> 32) != message + 1) {
+    while (!HasCome(word = slot[i], message, i)) {
     }
     wrong += word != WordOf(message, i);
   }

@@ -251,7 +251,7 @@ __global__ void Look(volatile uint32_t* payload, volatile uint32_t* flag, uint32
 }
 
 int CheckStates() {
-  constexpr size_t kRoom = 256 << 10;
+  constexpr size_t kRoom = 2 << 20;
   constexpr int kFlag = (kRoom - 4096) / sizeof(uint32_t);
   auto* words = static_cast<uint32_t*>(Map(kRoom, File(kRoom)));
   volatile uint32_t* box = words;
@@ -260,14 +260,14 @@ int CheckStates() {
       box[0] = round;
       __atomic_thread_fence(__ATOMIC_SEQ_CST);
       box[kFlag] = round;
-      usleep(200);
+      usleep(2000 + round % 7 * 100);
     }
   });
   auto* device = Register<uint32_t>(words, kRoom);
   uint32_t *seen = nullptr, all[3];
   CHECK(cudaMalloc(&seen, sizeof all));
   CHECK(cudaMemset(seen, 0, sizeof all));
-  for (int launch = 0; launch < 3000; ++launch) {
+  for (int launch = 0; launch < 400; ++launch) {
     Look<<<1, 1>>>(device, device + kFlag, seen);
     CHECK(cudaDeviceSynchronize());
   }

@@ -59,7 +59,7 @@ class LiveLinesTest(unittest.TestCase):
                                      r"pinned memory")
 
     def test_a_border_keeps_words_whole(self):
-        result = self.longwire.run("line_ring.static", SECONDS, "200", "borders", timeout=300,
+        result = self.longwire.run("line_ring.static", SECONDS, "1000", "borders", timeout=300,
                                    **INDEPENDENT)
         self.expect_pass("line_ring", result)
 

@@ -110,28 +110,7 @@ void FillMemory(DriverTable& table) {
   };
 }
 
-void FillStreams(DriverTable& table) {
-  table.cuStreamCreateWithPriority = [](CUstream* stream, unsigned, int) {
-    auto result = static_cast<CUresult>(FakeDriver::Get().stream_result.load());
-    if (result == CUDA_SUCCESS) *stream = FakeDriver::Get().NewStream();
-    return result;
-  };
-  table.cuStreamDestroy_v2 = [](CUstream stream) {
-    FakeDriver& driver = FakeDriver::Get();
-    return driver.Note("destroy " + Name(driver.StateOf(stream)));
-  };
-  table.cuStreamIsCapturing = [](CUstream, CUstreamCaptureStatus* status) {
-    *status = CU_STREAM_CAPTURE_STATUS_NONE;
-    return CUDA_SUCCESS;
-  };
-  table.cuStreamQuery = [](CUstream stream) { return FakeDriver::Get().Query(stream); };
-  table.cuStreamSynchronize = [](CUstream stream) {
-    CUresult result = CUDA_SUCCESS;
-    while ((result = FakeDriver::Get().Query(stream)) == CUDA_ERROR_NOT_READY) {
-      std::this_thread::sleep_for(std::chrono::microseconds(50));
-    }
-    return result;
-  };
+void FillStores(DriverTable& table) {
   table.cuStreamWriteValue64_v2 = [](CUstream stream, CUdeviceptr address, cuuint64_t value,
                                      unsigned) {
     return FakeDriver::Get().Issue(stream, "", [=] {
@@ -161,6 +140,30 @@ void FillStreams(DriverTable& table) {
       }
       return true;
     });
+  };
+}
+
+void FillStreams(DriverTable& table) {
+  table.cuStreamCreateWithPriority = [](CUstream* stream, unsigned, int) {
+    auto result = static_cast<CUresult>(FakeDriver::Get().stream_result.load());
+    if (result == CUDA_SUCCESS) *stream = FakeDriver::Get().NewStream();
+    return result;
+  };
+  table.cuStreamDestroy_v2 = [](CUstream stream) {
+    FakeDriver& driver = FakeDriver::Get();
+    return driver.Note("destroy " + Name(driver.StateOf(stream)));
+  };
+  table.cuStreamIsCapturing = [](CUstream, CUstreamCaptureStatus* status) {
+    *status = CU_STREAM_CAPTURE_STATUS_NONE;
+    return CUDA_SUCCESS;
+  };
+  table.cuStreamQuery = [](CUstream stream) { return FakeDriver::Get().Query(stream); };
+  table.cuStreamSynchronize = [](CUstream stream) {
+    CUresult result = CUDA_SUCCESS;
+    while ((result = FakeDriver::Get().Query(stream)) == CUDA_ERROR_NOT_READY) {
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+    return result;
   };
   table.cuEventElapsedTime_v2 = [](float* milliseconds, CUevent, CUevent) {
     *milliseconds = 1;
@@ -246,6 +249,7 @@ DriverTable FakeDriver::table() {
   table.cuThreadExchangeStreamCaptureMode = [](CUstreamCaptureMode*) { return CUDA_SUCCESS; };
   FillMemory(table);
   FillStreams(table);
+  FillStores(table);
   FillModules(table);
   FillGraphs(table);
   return table;
