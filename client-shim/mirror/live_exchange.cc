@@ -4,14 +4,17 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <set>
 #include <thread>
 #include <utility>
 
 #include "base/memory_sizes.h"
+#include "client-shim/mirror/file_mirrors.h"
 #include "client-shim/mirror/mirror_table.h"
-#include "client-shim/mirror/own_memory.h"
+#include "client-shim/mirror/words.h"
 #include "client-shim/stream/host_writes.h"
+#include "client-shim/support/own_memory.h"
 #include "client-shim/support/threads.h"
 #include "longwire/calls.h"
 #include "wire/guards.h"
@@ -32,6 +35,8 @@ constexpr int kIdleMoments = 20;
 constexpr microseconds kShortestPause{20}, kLongestPause{5000};
 // A look at this many bytes is followed by a pause of at least a millisecond.
 constexpr uint64_t kBytesInAMillisecond = uint64_t{128} << 10;
+// Where words are independent and change: there are whole messages.
+constexpr uint64_t kFastBytesInAMillisecond = uint64_t{1} << 20;
 constexpr microseconds kFirstPoll{10}, kLastPoll{500};
 // The first version of the protocol whose workers know looks.
 constexpr uint32_t kLooks = 14;
@@ -48,7 +53,7 @@ Progress UnfinishedStreams() {
   return progress;
 }
 
-// What the mirrors have, as it is compared; all go through one channel.
+// What the mirrors of one channel have, as it is compared.
 struct Compared {
   std::shared_ptr<Channel> channel;
   std::vector<Mirror*> mirrors;
@@ -56,21 +61,27 @@ struct Compared {
   bool any_pinned = false;
 };
 
-// False: nothing can be exchanged while work runs. Everything that the program shares with kernels
-// belongs to a state, managed memory as well.
-bool Collect(Mirrors& mirrors, Compared* all) LONGWIRE_REQUIRES(mirrors.mutex) {
+// False: nothing can be exchanged while work runs. Everything that the program shares with the
+// kernels of a server belongs to a state, managed memory as well, and one channel has to carry it;
+// unless words are independent.
+bool Collect(Mirrors& mirrors, uint32_t channel, Compared* all) LONGWIRE_REQUIRES(mirrors.mutex) {
+  auto found = mirrors.channels.find(channel);
+  if (found == mirrors.channels.end()) return false;
+  all->channel = found->second;
+  const ClientSession* session = all->channel->stream->session;
+  const bool independent = AreIndependent(*all->channel);
   for (auto& [address, mirror] : mirrors.by_address) {
-    if (!IsThere(*mirror)) continue;
-    if (all->channel != nullptr && all->channel != mirror->channel) return false;
-    all->channel = mirror->channel;
+    if (!IsThere(*mirror) || mirror->channel->stream->session != session) continue;
+    const bool other = mirror->channel != all->channel;
+    if (other && !independent) return false;
+    if (other) continue;
     all->mirrors.push_back(mirror.get());
     all->bytes += mirror->range.bytes;
     all->any_pinned |= !mirror->range.managed;
   }
   return all->any_pinned && all->bytes <= wire::kLookBytes &&
          all->mirrors.size() <= wire::kLookMirrors &&
-         all->channel->stream->context->sticky.load() == 0 &&
-         all->channel->stream->session->opened().protocol >= kLooks;
+         all->channel->stream->context->sticky.load() == 0 && session->opened().protocol >= kLooks;
 }
 
 // A copy of all of it. Each range begins as far from a cache line's begin as the memory itself, so
@@ -108,42 +119,61 @@ bool Copied::Make(const Compared& all) {
   return read;
 }
 
-// Whether bytes are on their way to memory of the program that is not mirrored, or will be.
-bool CopiesAreOnTheirWay(const Channel& channel) {
+// Whether bytes are on their way to memory of the program that is not mirrored, or will be: from
+// any server, as all answers that have come are taken in together.
+bool CopiesAreOnTheirWay() {
   static const bool waits = !wire::GuardIsOff("copies_first");
-  return waits && (channel.stream->session->transfers().AwaitsBytes() || LateWritesAnywhere());
+  const auto awaits = [](ClientSession* session) { return session->transfers().AwaitsBytes(); };
+  return waits && (LateWritesAnywhere() || std::ranges::any_of(Sessions(), awaits));
 }
 
+// Through one channel.
 class Exchange {
  public:
-  // A look at both sides; true if anything has changed. *bytes: what was compared.
-  bool Run(Mirrors& mirrors, uint64_t* bytes);
+  explicit Exchange(uint32_t channel) : channel_(channel) {}
+
+  // A look at both sides; true if anything has changed.
+  bool Run(Mirrors& mirrors);
+  // After it: the shortest time until the next one.
+  microseconds Pause(bool changed) const {
+    const bool fast = independent_ && changed;
+    const uint64_t rate = fast ? kFastBytesInAMillisecond : kBytesInAMillisecond;
+    return std::max(kShortestPause, microseconds(1000 * bytes_ / rate));
+  }
 
  private:
-  bool FindWord(const Compared& all, wire::ChangedWord* word);
+  bool FindWord(Mirrors& mirrors, const Compared& all, wire::ChangedWord* word)
+      LONGWIRE_REQUIRES(mirrors.mutex);
   bool SendWord(Mirrors& mirrors, const Compared& all) LONGWIRE_REQUIRES(mirrors.mutex);
+  bool SendAllWords(Mirrors& mirrors, const Compared& all) LONGWIRE_REQUIRES(mirrors.mutex);
   static StreamPoint SendLook(Mirrors& mirrors, const Compared& all)
       LONGWIRE_REQUIRES(mirrors.mutex);
   static bool Await(const Channel& channel, uint64_t position);
 
   bool TakeHeld(Mirrors& mirrors, const Channel* channel) LONGWIRE_REQUIRES(mirrors.mutex);
 
+  const uint32_t channel_;
   Copied first_, second_;
+  bool independent_ = false;
+  uint64_t bytes_ = 0;  // that were compared
   // An answer of the worker is not applied yet; Mirrors::sent when it was asked for.
   bool held_ = false;
   uint64_t asked_ = 0;
 };
 
-bool Exchange::FindWord(const Compared& all, wire::ChangedWord* word) {
-  return first_.Make(all) &&
-         wire::FindDifference(first_.ranges(), word) == wire::Difference::kWord &&
+bool Exchange::FindWord(Mirrors& mirrors, const Compared& all, wire::ChangedWord* word) {
+  if (!first_.Make(all)) {
+    FindLost(mirrors);
+    return false;
+  }
+  return wire::FindDifference(first_.ranges(), word) == wire::Difference::kWord &&
          second_.Make(all) && wire::Confirms(second_.ranges(), *word);
 }
 
 // True if a word was sent.
 bool Exchange::SendWord(Mirrors& mirrors, const Compared& all) {
   wire::ChangedWord word;
-  if (!FindWord(all, &word)) return false;
+  if (!FindWord(mirrors, all, &word)) return false;
   Stream* stream = all.channel->stream;
   if (AwaitedForRoom(stream) != 0) return false;
   const Mirror& mirror = *all.mirrors[word.range];
@@ -160,6 +190,22 @@ bool Exchange::SendWord(Mirrors& mirrors, const Compared& all) {
   return true;
 }
 
+// The same for independent words, of which one copy does; those at higher addresses first.
+bool Exchange::SendAllWords(Mirrors& mirrors, const Compared& all) {
+  if (!first_.Make(all)) {
+    FindLost(mirrors);
+    return false;
+  }
+  bool any = false;
+  for (size_t i = all.mirrors.size(); i-- > 0;) {
+    any |= SendWords(mirrors, *all.mirrors[i], first_.ranges()[i].now);
+  }
+  if (!any) return false;
+  RecordSent(mirrors, *all.channel);
+  ++mirrors.words;
+  return true;
+}
+
 // Asks for what the device has changed. The answer is there once the point has passed.
 StreamPoint Exchange::SendLook(Mirrors& mirrors, const Compared& all) {
   calls::lwMirrorLook look;
@@ -167,7 +213,11 @@ StreamPoint Exchange::SendLook(Mirrors& mirrors, const Compared& all) {
     look.mirror.push_back(mirror->id);
     look.bytes.push_back(mirror->range.bytes);
   }
+  look.independent = AreIndependent(*all.channel);
   mirrors.AwaitConflict();  // a word is as much
+  if (look.independent) {
+    for (const Mirror* mirror : all.mirrors) mirrors.AwaitChanges(mirror->range.bytes);
+  }
   Stream* stream = all.channel->stream;
   const uint64_t position =
       stream->session->Submit(all.channel->where(), look, look.EncodedBytes());
@@ -188,17 +238,19 @@ bool Exchange::Await(const Channel& channel, uint64_t position) {
   return true;
 }
 
-bool Exchange::Run(Mirrors& mirrors, uint64_t* bytes) {
+bool Exchange::Run(Mirrors& mirrors) {
+  bytes_ = 0;
   base::MutexLock lock(mirrors.mutex);
   Compared all;
   // While another thread takes in what the device wrote, a word could be in both directions at
   // once.
   if (mirrors.pulling) return false;
-  if (!Collect(mirrors, &all)) return TakeHeld(mirrors, nullptr);
-  *bytes = all.bytes;
+  if (!Collect(mirrors, channel_, &all)) return TakeHeld(mirrors, nullptr);
+  bytes_ = all.bytes;
+  independent_ = AreIndependent(*all.channel);
   KeepPromise(mirrors);
-  const bool sent_word = SendWord(mirrors, all);
-  if (held_ || CopiesAreOnTheirWay(*all.channel)) {
+  const bool sent_word = independent_ ? SendAllWords(mirrors, all) : SendWord(mirrors, all);
+  if (held_ || CopiesAreOnTheirWay()) {
     return TakeHeld(mirrors, all.channel.get()) || sent_word;
   }
   const uint64_t applied = mirrors.applied;
@@ -219,6 +271,7 @@ bool Exchange::Run(Mirrors& mirrors, uint64_t* bytes) {
 bool MayApply(Mirrors& mirrors) LONGWIRE_REQUIRES(mirrors.mutex) {
   base::MutexLock lock(mirrors.arrived_mutex);
   std::vector<wire::DeltaRun> runs;
+  WritablePages pages;
   for (const Arrived& one : mirrors.arrived) {
     for (auto& [address, mirror] : mirrors.by_address) {
       if (mirror->id != one.mirror || !IsThere(*mirror)) continue;
@@ -226,7 +279,7 @@ bool MayApply(Mirrors& mirrors) LONGWIRE_REQUIRES(mirrors.mutex) {
       static_cast<void>(wire::ReadDelta(one.delta, mirror->reserved, &runs));  // Apply sees errors
       for (const wire::DeltaRun& run : runs) {
         const bool word = run.form == wire::PageForm::kWord;
-        if (word && !MayWriteOwnMemory(address + run.offset)) return false;
+        if (word && !pages.MayWrite(address + run.offset)) return false;
       }
     }
   }
@@ -237,7 +290,7 @@ bool MayApply(Mirrors& mirrors) LONGWIRE_REQUIRES(mirrors.mutex) {
 // what the device has written behind such a copy would arrive first. No channel: whatever is left.
 bool Exchange::TakeHeld(Mirrors& mirrors, const Channel* channel) {
   if (!held_) return false;
-  if (channel != nullptr && (CopiesAreOnTheirWay(*channel) || !MayApply(mirrors))) return false;
+  if (channel != nullptr && (CopiesAreOnTheirWay() || !MayApply(mirrors))) return false;
   const uint64_t applied = mirrors.applied;
   if (channel != nullptr) ApplyArrived(mirrors);
   mirrors.asked.erase(mirrors.asked.find(asked_));
@@ -274,10 +327,15 @@ bool AwaitRunningWork(Mirrors& mirrors, uint64_t* looked) {
   return false;
 }
 
+void AddNew(Mirrors& mirrors, std::map<uint32_t, Exchange>* exchanges) {
+  base::MutexLock lock(mirrors.mutex);
+  for (const auto& [number, channel] : mirrors.channels) exchanges->try_emplace(number, number);
+}
+
 void Watch(void*) {
   prctl(PR_SET_TIMERSLACK, 1000UL);  // nanoseconds
   Mirrors& mirrors = TheMirrors();
-  Exchange exchange;
+  std::map<uint32_t, Exchange> exchanges;
   uint64_t looked = 0;
   while (AwaitRunningWork(mirrors, &looked)) {
     microseconds pause = kShortestPause;
@@ -285,10 +343,14 @@ void Watch(void*) {
     for (bool runs = true, changed = true; runs || changed;) {
       if (ClientSession::over() != CUDA_SUCCESS) return;
       runs = !UnfinishedStreams().empty();
-      uint64_t bytes = 0;
-      changed = exchange.Run(mirrors, &bytes);
-      const microseconds least =
-          std::max(kShortestPause, microseconds(1000 * bytes / kBytesInAMillisecond));
+      changed = false;
+      microseconds least = kShortestPause;
+      AddNew(mirrors, &exchanges);
+      for (auto& [channel, exchange] : exchanges) {
+        const bool here = exchange.Run(mirrors);
+        least = std::max(least, exchange.Pause(here));
+        changed |= here;
+      }
       pause = changed ? least : std::max(least, std::min(2 * pause, kLongestPause));
       std::this_thread::sleep_for(pause);
     }
