@@ -130,10 +130,16 @@ void Apply(Mirror& mirror, std::span<const std::byte> delta, bool sent_meanwhile
   if (conflict != kNone) ReportConflict(mirror, conflict);
 }
 
+// One server of several: its contexts have ended, and the program's waits elsewhere go on.
+bool HasEnded(const Channel& channel) {
+  return AreSeveral() && channel.stream->session->ended() != CUDA_SUCCESS;
+}
+
 // Asks for what the device changed. The answers are there once the returned points have passed.
 std::vector<StreamPoint> AskForChanges(Mirrors& mirrors) LONGWIRE_REQUIRES(mirrors.mutex) {
   KeepPromise(mirrors);
   for (auto& [address, mirror] : mirrors.by_address) {
+    if (HasEnded(*mirror->channel)) continue;
     calls::lwMirrorPull pull;
     pull.mirror = mirror->id;
     pull.bytes = mirror->range.bytes;
@@ -143,6 +149,7 @@ std::vector<StreamPoint> AskForChanges(Mirrors& mirrors) LONGWIRE_REQUIRES(mirro
   }
   std::vector<StreamPoint> points;
   for (auto& [number, channel] : mirrors.channels) {
+    if (HasEnded(*channel)) continue;
     Retain(channel->stream);
     points.push_back({channel->stream, channel->stream->last.load()});
   }

@@ -100,10 +100,16 @@ void Await(const Channel& channel, uint64_t version, Stream* stream) {
   stream->session->Submit({stream->context_number, stream, 0}, wait);
 }
 
+// Kernels on other servers do not reach the channel's memory.
+bool Reaches(const Stream& stream, const Channel& channel) {
+  return stream.session == channel.stream->session;
+}
+
 // Lets the stream's later work wait for what was sent.
 void Order(Mirrors& mirrors, Stream* stream) LONGWIRE_REQUIRES(mirrors.mutex) {
   uint64_t seen = stream->mirrors_seen.exchange(mirrors.sent);
   for (auto& [number, channel] : mirrors.channels) {
+    if (!Reaches(*stream, *channel)) continue;
     if (channel->sent <= seen || channel->stream->finished.load() >= channel->position) continue;
     Await(*channel, channel->sent_version, stream);
   }
@@ -148,6 +154,7 @@ void Promise(Mirrors& mirrors, Stream* stream) LONGWIRE_REQUIRES(mirrors.mutex) 
   ++mirrors.works_promised;
   if (stream->mirrors_awaited.exchange(mirrors.comparison) == mirrors.comparison) return;
   for (auto& [number, channel] : mirrors.channels) {
+    if (!Reaches(*stream, *channel)) continue;
     channel->promised = true;
     Await(*channel, channel->version + 1, stream);
   }
