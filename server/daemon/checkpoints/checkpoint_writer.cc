@@ -17,7 +17,7 @@ namespace {
 
 // Pieces that wait for each of the two threads.
 constexpr size_t kWaitingPieces = 8;
-// After so many bytes the disk begins with them, so that little is left at the end.
+// After these bytes the disk begins with them, so that little is left at the end.
 constexpr uint64_t kWriteBack = uint64_t{8} << 20;
 
 std::span<const std::byte> BytesOf(const void* data, size_t bytes) {

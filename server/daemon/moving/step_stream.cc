@@ -105,7 +105,7 @@ bool StepStream::Queue(const google::protobuf::MessageLite& message, millisecond
   return SendBehind(message, kQueuedLimit, patience, sentence);
 }
 
-// Returns once at most so many wait.
+// Returns once at most `waiting` are left.
 bool StepStream::SendBehind(const google::protobuf::MessageLite& message, size_t waiting,
                             milliseconds patience, std::string* sentence) {
   const auto deadline = Clock::now() + patience;

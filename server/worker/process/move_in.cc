@@ -168,8 +168,10 @@ class Rebuilding {
   // Before the journal: the driver looks at the memory that a graph's nodes are to use.
   std::string PlaceMemory() {
     session_.SetPrimaryContext(session_.devices().front());
-    CUresult result = session_.memory().Restore(state_.memory);
-    return result == CUDA_SUCCESS ? "" : Failed("its memory does not fit there", result);
+    std::string why;
+    CUresult result = session_.memory().Restore(state_.memory, &why);
+    if (result == CUDA_SUCCESS) return "";
+    return Failed("its memory does not fit there", result) + ": " + why;
   }
 
   // What is not in the journal.

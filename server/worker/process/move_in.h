@@ -14,7 +14,7 @@ class WorkerSession;
 
 // Before the session starts; `reply` is what this worker has answered to the opening. The pieces
 // were offered to the old worker before that answer, so an old worker of this server has the offer
-// before it is told to write. Ends the process unless the session is this worker's in the end.
+// before it may write. Ends the process unless the session is this worker's in the end.
 void MoveIn(WorkerSession& session, const wire::OpenReply& reply,
             std::unique_ptr<MovePieces> pieces, wire::Descriptor packets, wire::Descriptor stream);
 

@@ -31,7 +31,8 @@ MovePieces::MovePieces(const DriverTable& driver, wire::Descriptor memory)
   CUresult result = driver_.cuMemHostRegister_v2(data_, kAllBytes, CU_MEMHOSTREGISTER_PORTABLE);
   pinned_ = result == CUDA_SUCCESS;
   if (!pinned_) LogLine("memory for a move is not pinned (error %d): it takes longer", result);
-  if (driver_.cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS) stream_ = nullptr;
+  result = driver_.cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING);
+  if (result != CUDA_SUCCESS) stream_ = nullptr;
   for (CUevent& event : events_) {
     if (stream_ == nullptr) break;
     if (driver_.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS) continue;
