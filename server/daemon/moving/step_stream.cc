@@ -82,6 +82,7 @@ void StepStream::Happened(MessageStream::Event event) {
   base::MutexLock lock(mutex_);
   if (event == MessageStream::Event::kRead) {
     std::string& text = received_.emplace_back();
+    text.reserve(stream_->received().bytes);
     for (std::span<const std::byte> part : stream_->received().body) {
       text.append(reinterpret_cast<const char*>(part.data()), part.size());
     }
