@@ -13,7 +13,9 @@
 #include <thread>
 
 #include "client-shim/copy/speculative_uploads.h"
+#include "client-shim/mirror/file_mirrors.h"
 #include "client-shim/mirror/mirror_table.h"
+#include "client-shim/mirror/words.h"
 #include "client-shim/session/session.h"
 #include "client-shim/support/threads.h"
 #include "longwire/calls.h"
@@ -41,7 +43,11 @@ bool Push(Mirrors& mirrors, Mirror& mirror) LONGWIRE_REQUIRES(mirrors.mutex) {
   wire::PageForm form = quiet                  ? wire::PageForm::kWhole
                         : mirror.range.managed ? wire::PageForm::kChecked
                                                : wire::PageForm::kMasked;
-  std::span<const std::byte> memory = mirror.memory();
+  const std::span<const std::byte> memory = NowOf(mirror);
+  if (!quiet && !mirror.range.managed && AreIndependent(*mirror.channel)) {
+    mirrors.compared += memory.size();
+    return SendWords(mirrors, mirror, memory);
+  }
   std::vector<std::byte> delta;
   bool any = false;
   for (uint64_t at = 0; at < memory.size();) {
@@ -76,6 +82,7 @@ void Pass(Channel& channel) {
 void Compare(Mirrors& mirrors) LONGWIRE_REQUIRES(mirrors.mutex) {
   std::vector<Channel*> touched;
   mirrors.compared = 0;
+  TakeStates(mirrors);
   for (auto& [address, mirror] : mirrors.by_address) {
     if (!IsThere(*mirror) || !Push(mirrors, *mirror)) continue;
     if (std::find(touched.begin(), touched.end(), mirror->channel.get()) == touched.end()) {
