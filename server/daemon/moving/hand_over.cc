@@ -162,7 +162,8 @@ class SessionTable::Giver {
 
   // What the worker writes, to its end.
   bool CopyContent(std::string* sentence) {
-    std::string piece(kStepBytes, '\0');
+    HandOverStep step;
+    size_t filled = 0;  // of the step's content
     auto deadline = Clock::now() + kContentStall;
     while (true) {
       *sentence = "its worker does not write on";
@@ -173,13 +174,18 @@ class SessionTable::Giver {
       }
       if (Clock::now() > deadline) return false;
       if (base::PollOne(stream_.get(), POLLIN, kContentLook) == 0) continue;
-      ssize_t got = recv(stream_.get(), piece.data(), piece.size(), 0);
+      std::string& content = *step.mutable_content();
+      content.resize(kStepBytes);
+      ssize_t got = recv(stream_.get(), content.data() + filled, kStepBytes - filled, 0);
       if (got < 0 && errno == EINTR) continue;
-      if (got <= 0) return got == 0;
-      HandOverStep step;
-      step.set_content(piece.data(), static_cast<size_t>(got));
-      if (!far_.Tell(step, sentence)) return false;
-      deadline = Clock::now() + kContentStall;
+      if (got < 0) return false;
+      filled += static_cast<size_t>(got);
+      if (got != 0) deadline = Clock::now() + kContentStall;
+      if (got != 0 && filled < kStepBytes) continue;  // a socket holds less than a step
+      content.resize(filled);
+      if (filled != 0 && !far_.Queue(step, sentence)) return false;
+      if (got == 0) return true;
+      filled = 0;
     }
   }
 
@@ -204,7 +210,7 @@ class SessionTable::Giver {
       for (; !content.empty(); content = content.subspan(std::min(kStepBytes, content.size()))) {
         HandOverStep piece;
         piece.set_ring_bytes(content.data(), std::min(kStepBytes, content.size()));
-        if (!far_.Tell(piece, sentence)) return false;
+        if (!far_.Queue(piece, sentence)) return false;
       }
     }
     return true;

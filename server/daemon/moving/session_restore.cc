@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "base/reason.h"
+#include "base/start_thread.h"
 #include "link/transport/codes.h"
 #include "link/transport/log.h"
 #include "server/daemon/moving/successor.h"
@@ -23,6 +24,8 @@ using transport::LogLevel;
 
 // Of a worker that takes nothing.
 constexpr timeval kFeedPatience{60, 0};
+// That wait until the worker takes them.
+constexpr size_t kCheckedPieces = 8;
 constexpr uint64_t kHeldLimit = uint64_t{1} << 30;  // bytes in one ring
 
 }  // namespace
@@ -126,20 +129,38 @@ class SessionTable::Restorer {
     return true;
   }
 
-  // The worker's part, and whether the file is the one that the ticket is for.
+  // The worker's part, and whether the file is the one that the ticket is for. Pieces are checked
+  // while the worker takes those before them.
   bool Feed(CheckpointReader& from, std::string* sentence) {
+    PieceQueue checked(kCheckedPieces);
+    std::thread feeder;
+    *sentence = "the system starts no more threads";
+    if (!base::StartThread(&feeder, [this, &checked] { FeedPieces(checked); })) return false;
+    const bool whole = Check(from, checked, sentence);
+    checked.Close(!whole);
+    feeder.join();
+    stream_ = {};
+    return whole;
+  }
+
+  bool Check(CheckpointReader& from, PieceQueue& checked, std::string* sentence) {
     std::vector<std::byte> piece;
-    bool takes = true;
     while (from.Rest(&piece, sentence)) {
       if (piece.empty()) {
-        stream_ = {};
         *sentence = "the file is not the one in which the session was suspended";
         return ticket_.digest == std::string(from.digest().begin(), from.digest().end());
       }
       // A worker that takes no more says why; the rest of the file is looked at first.
-      takes = takes && Send(piece);
+      (void)checked.Push(std::move(piece));
     }
     return false;
+  }
+
+  void FeedPieces(PieceQueue& checked) {
+    std::vector<std::byte> piece;
+    while (checked.Pop(&piece)) {
+      if (!Send(piece)) return checked.Close(true);
+    }
   }
 
   bool Send(std::span<const std::byte> bytes) {

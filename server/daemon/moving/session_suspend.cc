@@ -27,7 +27,6 @@ using transport::LogLevel;
 
 // Without a byte from a worker that reads its device's memory.
 constexpr milliseconds kStall{60'000};
-constexpr size_t kReadPiece = 1 << 20;
 
 }  // namespace
 
@@ -103,14 +102,14 @@ class SessionTable::Suspender {
 
   // What the worker writes, to its end.
   bool CopyStream(CheckpointWriter& to, std::string* sentence) {
-    std::vector<std::byte> piece(kReadPiece);
     while (true) {
       *sentence = "its worker does not write on";
       if (base::PollOne(stream_.get(), POLLIN, kStall) == 0) return false;
-      ssize_t got = recv(stream_.get(), piece.data(), piece.size(), 0);
+      const std::span<std::byte> space = to.Space();
+      ssize_t got = recv(stream_.get(), space.data(), space.size(), 0);
       if (got < 0 && errno == EINTR) continue;
       if (got <= 0) return got == 0;
-      if (!to.Write(std::span(piece).first(static_cast<size_t>(got)))) {
+      if (!to.Filled(static_cast<size_t>(got))) {
         to.Finish(sentence);
         return false;
       }
