@@ -12,12 +12,15 @@ KINDS = {"device", "server", "checkpoint", "restore", "rebalance"}
 
 
 class MovingMetricsTest(TwoServers):
-    def serve(self, **there):
+    def serve(self, moves_from=("any",), **there):
+        """The second one takes sessions of those servers."""
         folder = self.enterContext(tempfile.TemporaryDirectory(prefix="longwire-kept-"))
         self.both, self.pages = [], []
+        if moves_from:
+            there["moves_from"] = list(moves_from)
         for more in ({"checkpoint_dir": f"{folder}/sessions"}, there):
             self.pages.append(f"127.0.0.1:{server.free_port()}")
-            config = {"moves_from": ["any"], "resume_grace": "20s", "metrics": self.pages[-1]}
+            config = {"resume_grace": "20s", "metrics": self.pages[-1]}
             self.both.append(self.enterContext(server.Server(
                 config=json.dumps({**config, **more}), software_devices=2)))
         return self.both
@@ -63,6 +66,7 @@ class MovingMetricsTest(TwoServers):
         does("migrate", self.session(here)["id"], device)
         does("checkpoint", self.session(here)["id"], "one")
         does("restore", "one")
+        self.expect_steps(program, here)  # its link has come back
         with Step(here, "held") as stop:
             move = self.begin(here, self.session(here)["id"], there.address)
             self.assertTrue(stop.reached(move), self.logs())
@@ -76,7 +80,7 @@ class MovingMetricsTest(TwoServers):
         self.expect_right(program)
 
     def test_what_does_not_move(self):
-        here, there = self.serve(moves_from=[])
+        here, there = self.serve(moves_from=())
         program = self.start(here)
         local = self.start(here, server=f"unix:{here.door}")
         by_program = {one["client_pid"]: one["id"] for one in here.status()["sessions"]}

@@ -75,10 +75,10 @@ class PoolMovingHostsTest(TwoServers):
         self.expect_right(program)
         history = self.expect_history()
         # What the checker would say to one that comes from nowhere.
-        until = next(i for i, (_, _, value) in enumerate(history) if value and "from" in value)
+        revision, key, moved = next(one for one in history if one[1].startswith("claim/") and
+                                    one[2] and "from" in one[2])
         checker = pool_history.Checker()
-        self.assertEqual([], checker.replay(history[:until]))
-        (_, key, moved) = history[until]
+        self.assertEqual([], checker.replay([one for one in history if one[0] < revision]))
         for start in {**moved["from"], "number": "77"}, {**moved["from"], "host": "c"}:
             found = checker.with_planted((key, {**moved, "from": start}))
             self.assertTrue(any("comes from" in fault for fault in found), found)
@@ -88,7 +88,7 @@ class PoolMovingHostsTest(TwoServers):
         program, here, there = self.begun()
         session = self.session(here)
         for place, reason in ((self.name[here], "it is at that host already"),
-                              ("gpu9", "the pool has no host 'gpu9'"),
+                              ("gpu9", "the pool has no host 'gpu9"),
                               (f"{self.name[there]}/7", "device 7")):
             refused = self.migrate(here, session["id"], place)
             self.assertEqual(1, refused.code, (place, refused))

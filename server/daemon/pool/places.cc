@@ -12,10 +12,11 @@ namespace {
 const char* const kNotJoined = "this host has not joined the pool yet; try again later";
 
 bool IsCalled(const std::string& host, const pool::HostEntry& entry, const std::string& text) {
-  if (host == text) return true;
   std::string problem;
   const auto theirs = transport::ParseAddress(entry.host.address(), &problem);
   const auto asked = transport::ParseAddress(text, &problem);
+  // Commands add the port to what may be the host's name in the pool.
+  if (asked && asked->host == host && asked->port == wire::kDefaultPort) return true;
   return theirs && asked && theirs->Text() == asked->Text();
 }
 
