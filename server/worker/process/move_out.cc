@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <optional>
 #include <set>
@@ -26,12 +27,15 @@ constexpr size_t kZeroBlock = size_t{64} << 10;
 // What one frame's head can list (server/protocol/message.h).
 constexpr size_t kListedInFrame = message::kMaxElements;
 
-// Differs between devices of a kind, and no program computes with it.
+// They differ between devices of a kind, and no program computes with them.
+constexpr std::array kOfThePlace = {
+    CU_DEVICE_ATTRIBUTE_PCI_BUS_ID,    CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID,
+    CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD_GROUP_ID,
+    CU_DEVICE_ATTRIBUTE_NUMA_ID,       CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID,
+};
+
 bool NamesThePlace(int32_t attribute) {
-  return attribute == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID ||
-         attribute == CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID ||
-         attribute == CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID ||
-         attribute == CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID;
+  return std::ranges::count(kOfThePlace, static_cast<CUdevice_attribute>(attribute)) != 0;
 }
 
 bool IsZero(std::span<const std::byte> bytes) {

@@ -146,6 +146,7 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice
   }
   *value = 0;
   if (attribute == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID) *value = device->ordinal + 1;
+  if (attribute == CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD_GROUP_ID) *value = device->ordinal;
   if (attribute == CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES) *value = 0;
   for (const Attribute& known : kAttributes) {
     if (known.attribute == attribute) *value = known.value;
