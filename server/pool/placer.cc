@@ -192,14 +192,8 @@ bool PlacerPart::Pass() {
   for (const auto& [key, waiter] : directory.waiters) {
     // Two fronts may have been asked: one of them at a time.
     if (!numbers.insert(waiter.number).second) continue;
-    if (skipped_.contains(waiter.number) || AnswerAgain(directory, waiter, &batch)) continue;
-    if (!waiter.unknown.empty()) {
-      Refuse(waiter, "the host '" + host_ + "', which places the pool's sessions, does not know "
-                     "all that is asked for: " + waiter.unknown, &batch);
-      continue;
-    }
-    if (const std::string why = WhyNotFrom(directory, waiter); !why.empty()) {
-      Refuse(waiter, why, &batch);
+    if (skipped_.contains(waiter.number) || AnswerAgain(directory, waiter, &batch) ||
+        Refuse(directory, waiter, &batch)) {
       continue;
     }
     auto held = reserved.find(waiter.request.identity());
@@ -253,9 +247,19 @@ void PlacerPart::DecideFull(const Directory& directory, const std::vector<const 
   }
 }
 
-// Nothing can be promised, whoever else goes; its front says why.
-void PlacerPart::Refuse(const Waiter& waiter, const std::string& why, Batch* batch) {
-  if (batch->numbers.size() >= (one_by_one_ ? 1 : kAnswersAtOnce)) return mirror_->Wake();
+// What it asks for is not known, or not its own, so nothing can be promised; its front says that.
+bool PlacerPart::Refuse(const Directory& directory, const Waiter& waiter, Batch* batch) {
+  std::string why = WhyNotFrom(directory, waiter);
+  if (!waiter.unknown.empty()) {
+    why = "the host '" + host_ +
+          "', which places the pool's sessions, does not know all that is asked for: " +
+          waiter.unknown;
+  }
+  if (why.empty()) return false;
+  if (batch->numbers.size() >= (one_by_one_ ? 1 : kAnswersAtOnce)) {
+    mirror_->Wake();
+    return true;
+  }
   Answer answer;
   answer.set_refusal(why);
   const std::string key = Key(kQueue, waiter.front, waiter.number);
@@ -264,6 +268,7 @@ void PlacerPart::Refuse(const Waiter& waiter, const std::string& why, Batch* bat
   *batch->request.add_success() =
       etcd::PutOp(Key(kAnswers, waiter.front, waiter.number), Encode(answer), waiter.lease);
   batch->numbers.push_back(waiter.number);
+  return true;
 }
 
 // A program whose front did not hear that it has a place, and asks again.

@@ -62,7 +62,7 @@ class PlacerPart {
                   const std::string& halted, uint32_t waiting, Batch* batch);
   // False when it has to be looked at anew.
   bool Execute(Batch* batch);
-  void Refuse(const Waiter& waiter, const std::string& why, Batch* batch);
+  bool Refuse(const Directory& directory, const Waiter& waiter, Batch* batch);
   bool AnswerAgain(const Directory& directory, const Waiter& waiter, Batch* batch);
   void Decide(const Directory& directory, const Waiter& waiter,
               const scheduler::pool::Decision& decision, uint32_t waiting, Batch* batch);

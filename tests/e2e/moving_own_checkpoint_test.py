@@ -1,4 +1,5 @@
-"""Programs that were moved to another server, and suspend themselves there, which they do not name."""
+"""Programs that were moved to another server, which they do not name, and suspend themselves
+there."""
 import json
 import os
 import pathlib

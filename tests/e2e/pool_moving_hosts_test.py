@@ -1,6 +1,6 @@
-"""Sessions of a pool that move from one of its hosts to another: what is promised for them is at both
-while they move, and at the one where they are afterwards, whoever is killed meanwhile. --long: a
-daemon is killed at every step of a move."""
+"""Sessions of a pool that move from one of its hosts to another: what is promised for them is at
+both while they move, and at the one where they are afterwards, whoever is killed meanwhile. --long:
+a daemon is killed at every step of a move."""
 import json
 import signal
 import subprocess
@@ -127,8 +127,8 @@ class PoolMovingHostsTest(TwoServers):
                           if key.startswith(f"claim/{self.name[there]}/")])
 
     def with_another_place(self):
-        """The claim is one of a program that has just been placed: whoever knows its ticket may open
-        a session, and bring none. Returns what became of the move."""
+        """The claim is one of a program that has just been placed: whoever knows its ticket may
+        open a session, and bring none. Returns what became of the move."""
         program, here, there = self.begun()
         with Step(here, "placed") as stop:
             move = self.begin(here, self.session(here)["id"], self.name[there])
@@ -173,8 +173,8 @@ class PoolMovingHostsTest(TwoServers):
         self.expect_history()
 
     def test_it_counts_once(self):
-        """Against a limit over the pool: all that the tenant may have can move, and nobody else of it
-        gets in meanwhile."""
+        """Against a limit over the pool: all that the tenant may have can move, and nobody else of
+        it gets in meanwhile."""
         self.serve(keys={**KEYS, "tenants": [{"name": COUNTED, "identities": ["loopback"],
                                               "admin": True}]},
                    pool_keys={"limits": [{"tenant": COUNTED, "sessions": 1}]})
@@ -283,7 +283,7 @@ class PoolMovingHostsTest(TwoServers):
         [claim] = self.pool.claims()[self.name[there]].values()
         self.assertLess(int(claim["timeLimit"]), 11)
         server.wait_for(lambda: program.poll() is not None, 20, "the end of its limit")
-        # The session began a little later than the clock here, and is looked at four times a second.
+        # The session began a little later than the clock here, and is looked at now and then.
         self.assertLess(time.monotonic() - begun, 13.5)
         self.assertIn("its time limit is over", program.communicate()[1])
         self.expect_history()

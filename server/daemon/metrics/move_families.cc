@@ -7,13 +7,15 @@ namespace longwire::daemon {
 void AddMoves(const Scrape& scrape, Families* families) {
   Family& done = families->Counter(
       "longwire_moves_total",
-      "Sessions that have moved, by kind: to another device of this server, to another server, into "
+      "Sessions that have moved, by kind: to another device of this server, to another server, "
+      "into "
       "a file (checkpoint), out of one (restore), to another device for a large session "
       "(rebalance).");
   Family& refused = families->Counter(
       "longwire_moves_refused_total",
       "Moves that ended before anything had stopped, by kind and reason: the session cannot move; "
-      "there is no place for it, or the place's server refuses; it was never between calls (busy).");
+      "there is no place for it, or the place's server refuses; it was never between calls "
+      "(busy).");
   Family& back = families->Counter(
       "longwire_moves_gone_back_total",
       "Moves in which the session stood still, and then went on where it was; of restores: stays "

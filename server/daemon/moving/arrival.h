@@ -62,8 +62,8 @@ class SessionTable::Arrival {
   size_t filled_ = 0;                             // of contents_: whole
   bool admitted_ = false;
   PlacedSession placed_;
-  bool in_pool_ = false;         // has a place there, which is not opened yet
-  Clock::time_point accepted_;   // before the other server hears that a worker waits
+  bool in_pool_ = false;        // has a place there, which is not opened yet
+  Clock::time_point accepted_;  // before the other server hears that a worker waits
   std::chrono::milliseconds patience_{0};
   Clock::time_point deadline_;
 

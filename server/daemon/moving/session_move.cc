@@ -67,9 +67,8 @@ class SessionTable::Mover {
     const auto begun = Clock::now();
     PlacedSession placed;
     counted_.Is(CountedMove::At::kPlace);
-    if (!ChoosePlace(&placed, sentence) ||
-        !new_->Start(worker_->request(), old_->client().peer, &placed, std::move(stream_),
-                     sentence)) {
+    if (!ChoosePlace(&placed, sentence) || !new_->Start(worker_->request(), old_->client().peer,
+                                                        &placed, std::move(stream_), sentence)) {
       return false;
     }
     counted_.Is(CountedMove::At::kHold);

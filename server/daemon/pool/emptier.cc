@@ -49,9 +49,8 @@ void Emptier::MoveSome() {
     if (stop_.load() || !shall_()) return;
     std::string sentence;
     if (table_.HandOver(id, {}, &sentence)) continue;
-    const auto pause = before == tried_.end()
-                           ? kFirstPause
-                           : std::min(2 * before->second.pause, kLongestPause);
+    const auto pause =
+        before == tried_.end() ? kFirstPause : std::min(2 * before->second.pause, kLongestPause);
     tried_[id] = {Clock::now() + pause, pause};
   }
 }

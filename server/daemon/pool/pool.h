@@ -69,8 +69,8 @@ class Pool final : public pool::HostFacts, public pool::MemoryFacts, public Pool
   void Moved(const ServerSession& session, uint64_t left) override;
   bool Place(const Peer& peer, const std::string& request, std::optional<int32_t> device,
              PlacedSession* placed, std::string* sentence) override;
-  bool PlaceElsewhere(const ServerSession& session, const std::string& request,
-                      const FarWish& wish, FarPlace* place, std::string* sentence) override;
+  bool PlaceElsewhere(const ServerSession& session, const std::string& request, const FarWish& wish,
+                      FarPlace* place, std::string* sentence) override;
   bool TakePlace(const Peer& peer, const FarPlace& place, std::optional<int32_t> device,
                  PlacedSession* placed, std::string* sentence) override;
   void Opened(const PlacedSession& placed) override;

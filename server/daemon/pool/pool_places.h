@@ -17,7 +17,7 @@ struct PlacedSession;
 // A place at another host of the pool, for a session that moves there.
 struct FarPlace {
   std::string host, address;
-  std::string number, ticket;           // of its claim there
+  std::string number, ticket;          // of its claim there
   std::string from_host, from_number;  // of the one that it has
 };
 

@@ -128,7 +128,8 @@ class ServerSession {
   // For a log line about the session.
   transport::LogSubject subject() const { return client_.peer.subject(id_); }
   const ClientDescription& client() const { return client_; }
-  // What is left of it, of a session that comes from another server. Before others know the session.
+  // What is left of it, of a session that comes from another server. Before others know the
+  // session.
   void SetTimeLimit(uint64_t seconds) {
     client_.time_limit = seconds;
     client_.limit_is_rest = true;
