@@ -172,6 +172,23 @@ class PoolMovingHostsTest(TwoServers):
             self.expect_right(program)
         self.expect_history()
 
+    def test_a_drained_host_whose_daemon_is_killed(self):
+        """The next one goes on with it."""
+        self.serve(keys=SOON)
+        here, there = self.both
+        self.assertEqual(0, here.cli("admin", "cordon", "b").code)
+        programs = [self.start(here) for _ in range(3)]
+        self.assertEqual(0, there.cli("admin", "uncordon", "b").code)
+        with Step(here, "prepared") as stop:
+            self.assertEqual(0, there.cli("admin", "drain", "a").code)
+            server.wait_for(stop.said.exists, 30, f"the first move {self.logs()}")
+            self.restart(here, stop)
+        server.wait_for(lambda: len(there.status()["sessions"]) == 3, 90, f"moves {self.logs()}")
+        self.expect_claims(there, 3)
+        for program in programs:
+            self.expect_right(program)
+        self.expect_history(killed=["a"])
+
     def test_it_counts_once(self):
         """Against a limit over the pool: all that the tenant may have can move, and nobody else of
         it gets in meanwhile."""
