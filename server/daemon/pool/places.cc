@@ -21,8 +21,8 @@ bool IsCalled(const std::string& host, const pool::HostEntry& entry, const std::
 }
 
 bool Takes(const pool::HostEntry& entry) {
-  return entry.host_created != 0 && entry.capacity.takes_moves() &&
-         !entry.capacity.cordoned() && !entry.withdrawn;
+  return entry.host_created != 0 && entry.capacity.takes_moves() && !entry.capacity.cordoned() &&
+         !entry.withdrawn;
 }
 
 // Where a session may go: the one host that is asked for, or all that take sessions. False with a
