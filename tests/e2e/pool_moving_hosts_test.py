@@ -17,7 +17,7 @@ LONG = "--long" in sys.argv
 KEYS = {"moves_from": ["pool"], "resume_grace": "20s"}
 SOON = {**KEYS, "resume_grace": "8s"}
 COUNTED = "counted"  # a tenant whose sessions are counted over the pool
-KILLED_HERE = ("placed", *HERE) if LONG else ("placed", "ended")
+KILLED_HERE = ("placed", *HERE) if LONG else ("placed", "prepared", "ended")
 KILLED_THERE = THERE if LONG else ("there-prepared", "there-noted")
 
 
