@@ -169,7 +169,7 @@ class Checker:
 
     def check_open_once(self, revision):
         starts = [self.start_of(claim) for key, claim in self.keys.items()
-                  if key.startswith("claim/") and claim["state"] == "OPEN"]
+                  if key.startswith("claim/") and claim.get("state") == "OPEN"]
         for start in set(starts) - {None}:
             if starts.count(start) > 1:
                 self.fault(revision, f"the session of {start} is open at several hosts")
