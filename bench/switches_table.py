@@ -15,7 +15,7 @@ from tenants_beside import say
 from torch_wire import program as torch_program
 from wire_table import Column
 
-# What each switch may change. Not here: drain, shared-mappings, stored-pointers and swap, which
+# What each switch may change. Not here: drain, shared-registered, stored-pointers and swap, which
 # change what works, and not only what it costs.
 DEPENDS = {
     "answers-first": ("calls", "eight"),

@@ -73,6 +73,20 @@ WireResult ReadWord(const PageHeader& header, Reader& reader, std::vector<DeltaR
   return WireResult::kOk;
 }
 
+// A word for each set bit.
+WireResult ReadWords(const PageHeader& header, Reader& reader, std::vector<DeltaRun>* runs) {
+  if (header.bytes % 8 != 0) return WireResult::kFatal;
+  std::span<const std::byte> mask, was, is;
+  LW_TRY(reader.View((header.bytes / 8 + 7) / 8, &mask));
+  for (size_t word = 0; word < header.bytes / 8; ++word) {
+    if ((mask[word / 8] & (std::byte{1} << word % 8)) == std::byte{0}) continue;
+    LW_TRY(reader.View(8, &was));
+    LW_TRY(reader.View(8, &is));
+    runs->push_back({header.offset + 8 * word, is, PageForm::kWord, was});
+  }
+  return WireResult::kOk;
+}
+
 }  // namespace
 
 size_t AppendDelta(std::span<const std::byte> now, std::byte* shadow, uint64_t offset,
@@ -103,6 +117,11 @@ void AppendWord(const ChangedWord& word, std::vector<std::byte>* delta) {
   Append(std::as_bytes(std::span(&header, 1)), delta);
   Append(std::span(word.was).first(word.bytes), delta);
   Append(std::span(word.is).first(word.bytes), delta);
+}
+
+void AppendWordsHeader(uint64_t offset, uint32_t bytes, std::vector<std::byte>* delta) {
+  PageHeader header{offset, bytes, static_cast<uint32_t>(PageForm::kWords)};
+  Append(std::as_bytes(std::span(&header, 1)), delta);
 }
 
 void AppendConflict(uint64_t offset, std::vector<std::byte>* delta) {
@@ -138,6 +157,9 @@ WireResult ReadDelta(std::span<const std::byte> delta, uint64_t range_bytes,
         break;
       case PageForm::kWord:
         LW_TRY(ReadWord(header, reader, runs));
+        break;
+      case PageForm::kWords:
+        LW_TRY(ReadWords(header, reader, runs));
         break;
       default:
         return WireResult::kFatal;

@@ -39,8 +39,8 @@ inline constexpr std::string_view kSwitches[] = {
     "pulls-with-waits",      // program: the device's writes come with the awaited completion
     "quiet-ends",            // worker: without printing kernels, completions need no driver wait
     "remap",                 // program: a buffer that grows keeps its memory
-    "shared-mappings",       // program: kernels do not access memory that other processes write
     "shared-pinned",         // program: on the server's host the worker maps pinned memory
+    "shared-registered",     // program: kernels reach memory that other processes write
     "speculative-uploads",   // program: pinned bytes are sent before earlier work is complete
     "staged-copies",         // program: large pageable copies pass through shared pinned memory
     "stored-pointers",       // program: pointers to pinned memory are found in small uploads

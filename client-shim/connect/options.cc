@@ -92,6 +92,14 @@ std::string Compression(const std::string& word) {
   return "auto";
 }
 
+bool IndependentWords(const std::string& word) {
+  if (!word.empty() && word != "ordered" && word != "independent") {
+    Say("LONGWIRE_LIVE_WORDS=%s is not ordered or independent; ordered is used instead",
+        word.c_str());
+  }
+  return word == "independent";
+}
+
 std::optional<std::chrono::seconds> Wait(const std::string& text) {
   if (text.empty()) return std::nullopt;
   auto seconds = wire::ParseWait(text);
@@ -117,6 +125,7 @@ Options ReadOptions(const char* configuration_path) {
   options.link = value("LONGWIRE_LINK");
   options.runtime_directory = value("LONGWIRE_RUNTIME_DIR");
   options.compression = Compression(value("LONGWIRE_COMPRESSION"));
+  options.independent_words = IndependentWords(value("LONGWIRE_LIVE_WORDS"));
   options.devices = value("LONGWIRE_DEVICES");
   options.memory = value("LONGWIRE_MEMORY");
   options.labels = value("LONGWIRE_LABELS");

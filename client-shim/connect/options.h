@@ -26,14 +26,16 @@ struct Options {
   std::string compression;        // LONGWIRE_COMPRESSION: auto, none, lz4 or zstd
   // LONGWIRE_WAIT: how long to wait for room at the server; nullopt: as the server says
   std::optional<std::chrono::seconds> wait;
-  std::string devices;             // LONGWIRE_DEVICES: how many to request; empty: the default
-  std::string memory;              // LONGWIRE_MEMORY: needed on each device; empty: not said
-  std::string time_limit;          // LONGWIRE_TIME_LIMIT: after it the server ends the session
-  std::string labels;              // LONGWIRE_LABELS: of hosts in a pool, NAME=VALUE with commas
-  bool same_host = false;          // LONGWIRE_SAME_HOST: of a pool, all devices of one host
-  std::string place;               // of one of several places in a pool: as wire::Place has it
-  std::string avoid;               // hosts that did not open what was placed there, with commas
-  std::string request;             // while it waits: by what the pool knows that it asks again
+  std::string devices;     // LONGWIRE_DEVICES: how many to request; empty: the default
+  std::string memory;      // LONGWIRE_MEMORY: needed on each device; empty: not said
+  std::string time_limit;  // LONGWIRE_TIME_LIMIT: after it the server ends the session
+  std::string labels;      // LONGWIRE_LABELS: of hosts in a pool, NAME=VALUE with commas
+  bool same_host = false;  // LONGWIRE_SAME_HOST: of a pool, all devices of one host
+  std::string place;       // of one of several places in a pool: as wire::Place has it
+  std::string avoid;       // hosts that did not open what was placed there, with commas
+  std::string request;     // while it waits: by what the pool knows that it asks again
+  // LONGWIRE_LIVE_WORDS=independent: words that kernels reach count for themselves (words.h).
+  bool independent_words = false;
   bool log = false;                // LONGWIRE_LOG: messages about events, on stderr
   bool trace_calls = false;        // LONGWIRE_TRACE=calls: one line per call on stderr
   bool trace_allocations = false;  // LONGWIRE_TRACE=allocations: one per allocation and free

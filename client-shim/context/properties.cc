@@ -93,8 +93,9 @@ void AddDevice(ClientSession& session, int ordinal) {
     if (known.attribute == CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID) {
       known.value = DomainAt(session.server(), known.value);
     }
-    // Mirrors belong to one server.
-    if (!session.name().empty() && Offered(known.attribute)) known.value = 0;
+    // Managed memory would have to be of all devices.
+    const bool managed = known.attribute == CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY;
+    if (!session.name().empty() && managed) known.value = 0;
   }
   Devices().push_back(std::move(device));
 }

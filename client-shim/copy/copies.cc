@@ -1,6 +1,5 @@
 #include "client-shim/copy/copies.h"
 
-#include <cstring>
 #include <vector>
 
 #include "base/memory_sizes.h"
@@ -30,6 +29,7 @@
 #include "client-shim/stream/early_copies.h"
 #include "client-shim/stream/host_writes.h"
 #include "client-shim/stream/program_streams.h"
+#include "client-shim/support/own_memory.h"
 #include "longwire/calls.h"
 
 namespace longwire::shim {
@@ -208,7 +208,8 @@ UploadFacts FactsOf(Stream* stream, const CopySide& source, const Extent& extent
                     const HostBytes& range, Waits waits, Reads reads, calls::lwCopyPinned* pinned) {
   UploadFacts facts;
   facts.bytes = extent.width * extent.rows * extent.slices;
-  facts.contiguous = extent.rows * extent.slices == 1;
+  // Bytes that may be gone are copied with care.
+  facts.contiguous = extent.rows * extent.slices == 1 && !AnyFileMemory();
   facts.captured = stream->capture.load() != nullptr;
   facts.waits = waits == Waits::kSync;
   facts.reads_now = reads == Reads::kNow;
@@ -463,6 +464,7 @@ CUresult Copy(const CopySide& destination_side, const CopySide& source_side, con
   if (is_border) LONGWIRE_TRY(AwaitDevices(stream, destination, source));
   LONGWIRE_TRY(MakeCopy(stream, destination, source, extent, bytes, source_side.address, waits,
                         peers, reads));
+  if (AnyFileMemory()) LONGWIRE_TRY(TakeError(stream->context->home));
   if (is_border) LONGWIRE_TRY(AwaitStream(stream, stream->last.load()));
   return CUDA_SUCCESS;
 }

@@ -10,6 +10,7 @@
 #include "client-shim/copy/bridges.h"
 #include "client-shim/memory/pointers.h"
 #include "client-shim/mirror/host_memory.h"
+#include "client-shim/mirror/mirrors.h"
 #include "client-shim/session/server_failure.h"
 #include "client-shim/session/uploads.h"
 #include "client-shim/stream/capture.h"
@@ -122,6 +123,7 @@ class CopyStream {
     call.bytes = way.bytes;
     call.transfer = way.transfer;
     call.bridge = BridgeNumber(*stream_->session, other);
+    DeviceWork work(stream_);
     return ClientSession::Queued(where.session->Submit(where, call));
   }
 

@@ -14,11 +14,11 @@
 #include "client-shim/entry/error_log.h"
 #include "client-shim/memory/device_memory.h"
 #include "client-shim/memory/device_ranges.h"
+#include "client-shim/mirror/file_mappings.h"
 #include "client-shim/mirror/host_memory.h"
 #include "client-shim/mirror/live_exchange.h"
 #include "client-shim/mirror/mirrors.h"
 #include "client-shim/mirror/shared_blocks.h"
-#include "client-shim/mirror/shared_mappings.h"
 #include "client-shim/mirror/waiting_hint.h"
 #include "client-shim/session/pinned_segment.h"
 #include "client-shim/session/session.h"
@@ -33,13 +33,9 @@ namespace {
 // Structures with pointers are small; searching bulk data costs time.
 constexpr size_t kSearchedBytes = size_t{256} << 10;
 
-constexpr const char* kPolled =
-    "registered memory that other processes may write has no device address: kernels could not see "
-    "what is written there while they run. If this is NCCL: it takes this way where it does not "
-    "use "
-    "P2P; set NCCL_P2P_LEVEL=SYS, and LONGWIRE_DEVICES so that every process has all the devices "
-    "(docs/nccl.md). A program that needs it between launches only may set "
-    "LONGWIRE_DISABLE=shared-mappings";
+constexpr const char* kShared =
+    "registered memory that other processes may write has no device address, because "
+    "LONGWIRE_DISABLE has shared-registered (docs/host-memory.md)";
 
 // Device memory for a registered range.
 struct Alias {
@@ -93,6 +89,7 @@ CUresult MakeAlias(Context* context, const HostRange& range, Alias* alias) {
   alias->start = alias->base + within;
   AddForeignRange(alias->start, range.bytes, context);
   MirrorRange mirrored{range.address, alias->start, range.bytes, range.registered};
+  mirrored.may_shrink = range.of_file;
   result = AddMirror(context, mirrored, MirrorStart::kZeroed, &alias->mirror);
   if (result != CUDA_SUCCESS) Drop(*alias);
   return result;
@@ -137,7 +134,6 @@ CUresult ExposeHost(uint64_t address, uint64_t* device_address) {
     *device_address = address;
     return CUDA_SUCCESS;
   }
-  LONGWIRE_TRY(RefuseIfSeveral("host memory that kernels reach"));
   Context* context = nullptr;
   LONGWIRE_TRY(ContextOfHost(reinterpret_cast<void*>(address), &context));
   LONGWIRE_TRY(ClientSession::over());
@@ -155,14 +151,14 @@ CUresult ExposeHost(uint64_t address, uint64_t* device_address) {
 }
 
 CUresult ExposeToProgram(uint64_t address, uint64_t* device_address) {
-  static const bool refuses = !wire::IsSwitchedOff("shared-mappings");
+  static const bool refuses = wire::IsSwitchedOff("shared-registered");
   HostRange range;
   bool is_new =
       FindHost(address, &range) && range.registered && !FindMirror(address, device_address);
   if (refuses && is_new && IsSharedMapping(range.address, range.bytes)) {
     static std::atomic<bool> said{false};
-    if (!said.exchange(true)) Say("%s", kPolled);
-    LogError(kPolled);
+    if (!said.exchange(true)) Say("%s", kShared);
+    LogError(kShared);
     return CUDA_ERROR_NOT_SUPPORTED;
   }
   return ExposeHost(address, device_address);
@@ -174,7 +170,6 @@ CUresult ToDeviceAddress(uint64_t* address) {
 }
 
 CUresult ExposeArguments(std::span<const std::byte> arguments) {
-  if (AreSeveral()) return CUDA_SUCCESS;  // such an access faults
   CUresult result = CUDA_SUCCESS;
   ForHiddenWords(arguments, [&](uint64_t word, const HostRange&) {
     uint64_t device_address = 0;

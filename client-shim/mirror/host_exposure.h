@@ -19,9 +19,9 @@ namespace longwire::shim {
 // byte. CUDA_ERROR_INVALID_VALUE if the address is not pinned, CUDA_ERROR_OUT_OF_MEMORY.
 CUresult ExposeHost(uint64_t address, uint64_t* device_address);
 
-// The same for calls by which the program asks for the device's address. CUDA_ERROR_NOT_SUPPORTED,
-// with a message, for registered memory that other processes may write: a running kernel would
-// never see what they write.
+// The same for calls by which the program asks for the device's address. With
+// LONGWIRE_DISABLE=shared-registered CUDA_ERROR_NOT_SUPPORTED, with a message, for registered
+// memory that other processes may write.
 CUresult ExposeToProgram(uint64_t address, uint64_t* device_address);
 
 // Exposes the address if it is pinned, and replaces it by the device's.

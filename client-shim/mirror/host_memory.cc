@@ -15,6 +15,7 @@
 #include "client-shim/context/properties.h"
 #include "client-shim/copy/speculative_uploads.h"
 #include "client-shim/memory/placed_memory.h"
+#include "client-shim/mirror/file_mappings.h"
 #include "client-shim/mirror/host_exposure.h"
 #include "client-shim/mirror/shared_blocks.h"
 #include "client-shim/session/pinned_segment.h"
@@ -22,6 +23,7 @@
 #include "client-shim/stream/program_streams.h"
 #include "client-shim/support/holding.h"
 #include "client-shim/support/never_destroyed.h"
+#include "client-shim/support/own_memory.h"
 
 namespace longwire::shim {
 namespace {
@@ -115,7 +117,7 @@ CUresult AllocateHostIn(Context* context, uint64_t bytes, unsigned flags, void**
   base::MutexLock lock(ranges.mutex);
   // With unified addressing, all pinned memory is mapped for the device.
   flags |= CU_MEMHOSTALLOC_DEVICEMAP;
-  ranges.by_address[start] = {start, bytes, flags, false, ranges.next_id++, context->handle};
+  ranges.by_address[start] = {start, bytes, flags, false, false, ranges.next_id++, context->handle};
   *address = reinterpret_cast<void*>(start);
   return CUDA_SUCCESS;
 }
@@ -165,6 +167,7 @@ CUresult RegisterHost(void* address, uint64_t bytes, unsigned flags) {
     return CUDA_ERROR_INVALID_VALUE;
   Context* context = nullptr;
   LONGWIRE_TRY(RequireHealthyContext(&context));
+  const bool of_file = IsFileMapping(start, bytes);
   PinnedRanges& ranges = TheRanges();
   base::MutexLock lock(ranges.mutex);
   auto taken = Holding(ranges, start);
@@ -175,7 +178,9 @@ CUresult RegisterHost(void* address, uint64_t bytes, unsigned flags) {
   }
   // Else a pointer would mean both.
   if (!NotePinned(start, bytes)) return CUDA_ERROR_INVALID_VALUE;
-  ranges.by_address[start] = {start, bytes, flags, true, ranges.next_id++, context->handle};
+  ranges.by_address[start] = {start,          bytes, flags, true, of_file, ranges.next_id++,
+                              context->handle};
+  if (of_file) NoteFileMemory(start, bytes, &context->home->once, CUDA_ERROR_NOT_SUPPORTED);
   return CUDA_SUCCESS;
 }
 
@@ -196,6 +201,7 @@ CUresult UnregisterHost(void* address) {
   for (ClientSession* session : Sessions()) session->transfers().DropUploadsOf(start, bytes);
   ForgetUploadsOf(start, bytes);
   HideRegistered(start);
+  if (range.of_file) ForgetFileMemory(start);
   return result;
 }
 

@@ -15,7 +15,8 @@ struct HostRange {
   uint64_t bytes = 0;
   unsigned flags = 0;
   bool registered = false;
-  uint64_t id = 0;  // as CU_POINTER_ATTRIBUTE_BUFFER_ID
+  bool of_file = false;  // registered, and in mappings of files
+  uint64_t id = 0;       // as CU_POINTER_ATTRIBUTE_BUFFER_ID
   CUcontext context = nullptr;
 };
 

@@ -9,9 +9,11 @@
 #include <utility>
 
 #include "base/memory_sizes.h"
+#include "client-shim/mirror/file_mirrors.h"
 #include "client-shim/mirror/mirror_table.h"
-#include "client-shim/mirror/own_memory.h"
+#include "client-shim/mirror/words.h"
 #include "client-shim/stream/host_writes.h"
+#include "client-shim/support/own_memory.h"
 #include "client-shim/support/threads.h"
 #include "longwire/calls.h"
 #include "wire/guards.h"
@@ -32,6 +34,8 @@ constexpr int kIdleMoments = 20;
 constexpr microseconds kShortestPause{20}, kLongestPause{5000};
 // A look at this many bytes is followed by a pause of at least a millisecond.
 constexpr uint64_t kBytesInAMillisecond = uint64_t{128} << 10;
+// Where words are independent and change: there are whole messages.
+constexpr uint64_t kFastBytesInAMillisecond = uint64_t{1} << 20;
 constexpr microseconds kFirstPoll{10}, kLastPoll{500};
 // The first version of the protocol whose workers know looks.
 constexpr uint32_t kLooks = 14;
@@ -116,12 +120,20 @@ bool CopiesAreOnTheirWay(const Channel& channel) {
 
 class Exchange {
  public:
-  // A look at both sides; true if anything has changed. *bytes: what was compared.
-  bool Run(Mirrors& mirrors, uint64_t* bytes);
+  // A look at both sides; true if anything has changed.
+  bool Run(Mirrors& mirrors);
+  // After it: the shortest time until the next one.
+  microseconds Pause(bool changed) const {
+    const bool fast = independent_ && changed;
+    const uint64_t rate = fast ? kFastBytesInAMillisecond : kBytesInAMillisecond;
+    return std::max(kShortestPause, microseconds(1000 * bytes_ / rate));
+  }
 
  private:
-  bool FindWord(const Compared& all, wire::ChangedWord* word);
+  bool FindWord(Mirrors& mirrors, const Compared& all, wire::ChangedWord* word)
+      LONGWIRE_REQUIRES(mirrors.mutex);
   bool SendWord(Mirrors& mirrors, const Compared& all) LONGWIRE_REQUIRES(mirrors.mutex);
+  bool SendAllWords(Mirrors& mirrors, const Compared& all) LONGWIRE_REQUIRES(mirrors.mutex);
   static StreamPoint SendLook(Mirrors& mirrors, const Compared& all)
       LONGWIRE_REQUIRES(mirrors.mutex);
   static bool Await(const Channel& channel, uint64_t position);
@@ -129,21 +141,26 @@ class Exchange {
   bool TakeHeld(Mirrors& mirrors, const Channel* channel) LONGWIRE_REQUIRES(mirrors.mutex);
 
   Copied first_, second_;
+  bool independent_ = false;
+  uint64_t bytes_ = 0;  // that were compared
   // An answer of the worker is not applied yet; Mirrors::sent when it was asked for.
   bool held_ = false;
   uint64_t asked_ = 0;
 };
 
-bool Exchange::FindWord(const Compared& all, wire::ChangedWord* word) {
-  return first_.Make(all) &&
-         wire::FindDifference(first_.ranges(), word) == wire::Difference::kWord &&
+bool Exchange::FindWord(Mirrors& mirrors, const Compared& all, wire::ChangedWord* word) {
+  if (!first_.Make(all)) {
+    FindLost(mirrors);
+    return false;
+  }
+  return wire::FindDifference(first_.ranges(), word) == wire::Difference::kWord &&
          second_.Make(all) && wire::Confirms(second_.ranges(), *word);
 }
 
 // True if a word was sent.
 bool Exchange::SendWord(Mirrors& mirrors, const Compared& all) {
   wire::ChangedWord word;
-  if (!FindWord(all, &word)) return false;
+  if (!FindWord(mirrors, all, &word)) return false;
   Stream* stream = all.channel->stream;
   if (AwaitedForRoom(stream) != 0) return false;
   const Mirror& mirror = *all.mirrors[word.range];
@@ -160,6 +177,22 @@ bool Exchange::SendWord(Mirrors& mirrors, const Compared& all) {
   return true;
 }
 
+// The same for independent words, of which one copy does; those at higher addresses first.
+bool Exchange::SendAllWords(Mirrors& mirrors, const Compared& all) {
+  if (!first_.Make(all)) {
+    FindLost(mirrors);
+    return false;
+  }
+  bool any = false;
+  for (size_t i = all.mirrors.size(); i-- > 0;) {
+    any |= SendWords(mirrors, *all.mirrors[i], first_.ranges()[i].now);
+  }
+  if (!any) return false;
+  RecordSent(mirrors, *all.channel);
+  ++mirrors.words;
+  return true;
+}
+
 // Asks for what the device has changed. The answer is there once the point has passed.
 StreamPoint Exchange::SendLook(Mirrors& mirrors, const Compared& all) {
   calls::lwMirrorLook look;
@@ -167,7 +200,11 @@ StreamPoint Exchange::SendLook(Mirrors& mirrors, const Compared& all) {
     look.mirror.push_back(mirror->id);
     look.bytes.push_back(mirror->range.bytes);
   }
+  look.independent = AreIndependent(*all.channel);
   mirrors.AwaitConflict();  // a word is as much
+  if (look.independent) {
+    for (const Mirror* mirror : all.mirrors) mirrors.AwaitChanges(mirror->range.bytes);
+  }
   Stream* stream = all.channel->stream;
   const uint64_t position =
       stream->session->Submit(all.channel->where(), look, look.EncodedBytes());
@@ -188,16 +225,18 @@ bool Exchange::Await(const Channel& channel, uint64_t position) {
   return true;
 }
 
-bool Exchange::Run(Mirrors& mirrors, uint64_t* bytes) {
+bool Exchange::Run(Mirrors& mirrors) {
+  bytes_ = 0;
   base::MutexLock lock(mirrors.mutex);
   Compared all;
   // While another thread takes in what the device wrote, a word could be in both directions at
   // once.
   if (mirrors.pulling) return false;
   if (!Collect(mirrors, &all)) return TakeHeld(mirrors, nullptr);
-  *bytes = all.bytes;
+  bytes_ = all.bytes;
+  independent_ = AreIndependent(*all.channel);
   KeepPromise(mirrors);
-  const bool sent_word = SendWord(mirrors, all);
+  const bool sent_word = independent_ ? SendAllWords(mirrors, all) : SendWord(mirrors, all);
   if (held_ || CopiesAreOnTheirWay(*all.channel)) {
     return TakeHeld(mirrors, all.channel.get()) || sent_word;
   }
@@ -219,6 +258,7 @@ bool Exchange::Run(Mirrors& mirrors, uint64_t* bytes) {
 bool MayApply(Mirrors& mirrors) LONGWIRE_REQUIRES(mirrors.mutex) {
   base::MutexLock lock(mirrors.arrived_mutex);
   std::vector<wire::DeltaRun> runs;
+  WritablePages pages;
   for (const Arrived& one : mirrors.arrived) {
     for (auto& [address, mirror] : mirrors.by_address) {
       if (mirror->id != one.mirror || !IsThere(*mirror)) continue;
@@ -226,7 +266,7 @@ bool MayApply(Mirrors& mirrors) LONGWIRE_REQUIRES(mirrors.mutex) {
       static_cast<void>(wire::ReadDelta(one.delta, mirror->reserved, &runs));  // Apply sees errors
       for (const wire::DeltaRun& run : runs) {
         const bool word = run.form == wire::PageForm::kWord;
-        if (word && !MayWriteOwnMemory(address + run.offset)) return false;
+        if (word && !pages.MayWrite(address + run.offset)) return false;
       }
     }
   }
@@ -285,10 +325,8 @@ void Watch(void*) {
     for (bool runs = true, changed = true; runs || changed;) {
       if (ClientSession::over() != CUDA_SUCCESS) return;
       runs = !UnfinishedStreams().empty();
-      uint64_t bytes = 0;
-      changed = exchange.Run(mirrors, &bytes);
-      const microseconds least =
-          std::max(kShortestPause, microseconds(1000 * bytes / kBytesInAMillisecond));
+      changed = exchange.Run(mirrors);
+      const microseconds least = exchange.Pause(changed);
       pause = changed ? least : std::max(least, std::min(2 * pause, kLongestPause));
       std::this_thread::sleep_for(pause);
     }

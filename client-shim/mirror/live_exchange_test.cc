@@ -8,7 +8,7 @@
 #include <functional>
 #include <thread>
 
-#include "client-shim/mirror/own_memory.h"
+#include "client-shim/support/own_memory.h"
 #include "client-shim/testing/mirrors_fixture.h"
 #include "wire/live/changed_word.h"
 

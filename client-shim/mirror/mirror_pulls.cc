@@ -7,7 +7,9 @@
 
 #include "client-shim/connect/options.h"
 #include "client-shim/entry/error_log.h"
+#include "client-shim/mirror/file_mirrors.h"
 #include "client-shim/mirror/mirror_table.h"
+#include "client-shim/mirror/words.h"
 #include "client-shim/session/session.h"
 #include "longwire/calls.h"
 #include "wire/page_delta.h"
@@ -67,11 +69,12 @@ void ReportConflict(const Mirror& mirror, uint64_t offset) {
 
 // A word that the device has changed while work runs. The program may look at it, and change other
 // bytes of it. What it says is kNone, or the first byte that both have changed.
-uint64_t ApplyWord(Mirror& mirror, const wire::DeltaRun& run) {
+uint64_t ApplyWord(Mirror& mirror, const wire::DeltaRun& run, WritablePages& pages) {
   auto* place = reinterpret_cast<std::byte*>(mirror.range.address + run.offset);
   std::byte* shadow = mirror.shadow + run.offset;
   const size_t bytes = run.bytes.size();
   uint64_t conflict = kNone;
+  if (!pages.MayWrite(mirror, mirror.range.address + run.offset)) return kNone;
   for (size_t i = 0; i < bytes; ++i) {
     if (run.was[i] == run.bytes[i]) continue;
     // Something was sent that the device had not seen; or the program has changed it since.
@@ -94,46 +97,64 @@ uint64_t ApplyWord(Mirror& mirror, const wire::DeltaRun& run) {
   return conflict;
 }
 
-// Where both sides have changed a byte, the device's value stays.
-void Apply(Mirror& mirror, std::span<const std::byte> delta, bool sent_meanwhile) {
-  std::vector<wire::DeltaRun> runs;
-  if (wire::ReadDelta(delta, mirror.reserved, &runs) != wire::WireResult::kOk) {
-    mirror.channel->stream->session->Distrust("sent changes of memory that cannot be read");
+// A run of a border. Where both sides have changed a byte, the device's value stays.
+void ApplyRun(Mirror& mirror, const wire::DeltaRun& run, bool sent_meanwhile) {
+  std::byte* shadow = mirror.shadow + run.offset;
+  if (!sent_meanwhile) {
+    WriteMemory(mirror, run.offset, run.bytes);
+    std::memcpy(shadow, run.bytes.data(), run.bytes.size());
     return;
   }
-  auto* memory = reinterpret_cast<std::byte*>(mirror.range.address);
-  uint64_t conflict = kNone;
-  for (const wire::DeltaRun& run : runs) {
-    if (run.form == wire::PageForm::kWord) {
-      if ((mirror.range.address + run.offset) % run.bytes.size() != 0) {
-        mirror.channel->stream->session->Distrust("sent a word that is not aligned");
-        return;
-      }
-      const uint64_t found = ApplyWord(mirror, run);
-      if (conflict == kNone) conflict = found;
-      continue;
-    }
-    if (conflict == kNone) conflict = ConflictIn(mirror, run);
-    if (run.bytes.empty()) continue;  // it only tells of a conflict
-    std::byte* shadow = mirror.shadow + run.offset;
-    if (!sent_meanwhile) {
-      std::memcpy(memory + run.offset, run.bytes.data(), run.bytes.size());
-      std::memcpy(shadow, run.bytes.data(), run.bytes.size());
-      continue;
-    }
-    // Bytes that equal the shadow came before; the program may have changed them since.
-    for (size_t i = 0; i < run.bytes.size(); ++i) {
-      if (shadow[i] == run.bytes[i]) continue;
-      shadow[i] = memory[run.offset + i] = run.bytes[i];
-    }
+  // Bytes that equal the shadow came before; the program may have changed them since.
+  for (size_t i = 0; i < run.bytes.size(); ++i) {
+    if (shadow[i] == run.bytes[i]) continue;
+    shadow[i] = run.bytes[i];
+    WriteMemory(mirror, run.offset + i, run.bytes.subspan(i, 1));
   }
+}
+
+// False: the server is not to be trusted.
+bool ApplyRuns(Mirror& mirror, std::span<const wire::DeltaRun> runs, bool sent_meanwhile) {
+  const bool independent = AreIndependent(*mirror.channel);
+  uint64_t conflict = kNone;
+  WritablePages pages;
+  for (const wire::DeltaRun& run : runs) {
+    uint64_t found = kNone;
+    if (run.form == wire::PageForm::kWord) {
+      if ((mirror.range.address + run.offset) % run.bytes.size() != 0) return false;
+      found = ApplyWord(mirror, run, pages);
+    } else {
+      found = ConflictIn(mirror, run);
+      if (!independent && !run.bytes.empty()) ApplyRun(mirror, run, sent_meanwhile);
+    }
+    if (conflict == kNone) conflict = found;
+  }
+  const bool masked = !runs.empty() && runs.front().form == wire::PageForm::kMasked;
+  if (independent && masked) StoreRuns(mirror, runs);
   if (conflict != kNone) ReportConflict(mirror, conflict);
+  return true;
+}
+
+void Apply(Mirror& mirror, std::span<const std::byte> delta, bool sent_meanwhile) {
+  std::vector<wire::DeltaRun> runs;
+  ClientSession* session = mirror.channel->stream->session;
+  if (wire::ReadDelta(delta, mirror.reserved, &runs) != wire::WireResult::kOk) {
+    session->Distrust("sent changes of memory that cannot be read");
+  } else if (!ApplyRuns(mirror, runs, sent_meanwhile)) {
+    session->Distrust("sent a word that is not aligned");
+  }
+}
+
+// One server of several: its contexts have ended, and the program's waits elsewhere go on.
+bool HasEnded(const Channel& channel) {
+  return AreSeveral() && channel.stream->session->ended() != CUDA_SUCCESS;
 }
 
 // Asks for what the device changed. The answers are there once the returned points have passed.
 std::vector<StreamPoint> AskForChanges(Mirrors& mirrors) LONGWIRE_REQUIRES(mirrors.mutex) {
   KeepPromise(mirrors);
   for (auto& [address, mirror] : mirrors.by_address) {
+    if (HasEnded(*mirror->channel)) continue;
     calls::lwMirrorPull pull;
     pull.mirror = mirror->id;
     pull.bytes = mirror->range.bytes;
@@ -143,6 +164,7 @@ std::vector<StreamPoint> AskForChanges(Mirrors& mirrors) LONGWIRE_REQUIRES(mirro
   }
   std::vector<StreamPoint> points;
   for (auto& [number, channel] : mirrors.channels) {
+    if (HasEnded(*channel)) continue;
     Retain(channel->stream);
     points.push_back({channel->stream, channel->stream->last.load()});
   }

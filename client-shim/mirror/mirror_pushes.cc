@@ -13,7 +13,9 @@
 #include <thread>
 
 #include "client-shim/copy/speculative_uploads.h"
+#include "client-shim/mirror/file_mirrors.h"
 #include "client-shim/mirror/mirror_table.h"
+#include "client-shim/mirror/words.h"
 #include "client-shim/session/session.h"
 #include "client-shim/support/threads.h"
 #include "longwire/calls.h"
@@ -41,7 +43,11 @@ bool Push(Mirrors& mirrors, Mirror& mirror) LONGWIRE_REQUIRES(mirrors.mutex) {
   wire::PageForm form = quiet                  ? wire::PageForm::kWhole
                         : mirror.range.managed ? wire::PageForm::kChecked
                                                : wire::PageForm::kMasked;
-  std::span<const std::byte> memory = mirror.memory();
+  const std::span<const std::byte> memory = NowOf(mirror);
+  if (!quiet && !mirror.range.managed && AreIndependent(*mirror.channel)) {
+    mirrors.compared += memory.size();
+    return SendWords(mirrors, mirror, memory);
+  }
   std::vector<std::byte> delta;
   bool any = false;
   for (uint64_t at = 0; at < memory.size();) {
@@ -76,6 +82,7 @@ void Pass(Channel& channel) {
 void Compare(Mirrors& mirrors) LONGWIRE_REQUIRES(mirrors.mutex) {
   std::vector<Channel*> touched;
   mirrors.compared = 0;
+  TakeStates(mirrors);
   for (auto& [address, mirror] : mirrors.by_address) {
     if (!IsThere(*mirror) || !Push(mirrors, *mirror)) continue;
     if (std::find(touched.begin(), touched.end(), mirror->channel.get()) == touched.end()) {
@@ -100,10 +107,16 @@ void Await(const Channel& channel, uint64_t version, Stream* stream) {
   stream->session->Submit({stream->context_number, stream, 0}, wait);
 }
 
+// Kernels on other servers do not reach the channel's memory.
+bool Reaches(const Stream& stream, const Channel& channel) {
+  return stream.session == channel.stream->session;
+}
+
 // Lets the stream's later work wait for what was sent.
 void Order(Mirrors& mirrors, Stream* stream) LONGWIRE_REQUIRES(mirrors.mutex) {
   uint64_t seen = stream->mirrors_seen.exchange(mirrors.sent);
   for (auto& [number, channel] : mirrors.channels) {
+    if (!Reaches(*stream, *channel)) continue;
     if (channel->sent <= seen || channel->stream->finished.load() >= channel->position) continue;
     Await(*channel, channel->sent_version, stream);
   }
@@ -148,6 +161,7 @@ void Promise(Mirrors& mirrors, Stream* stream) LONGWIRE_REQUIRES(mirrors.mutex) 
   ++mirrors.works_promised;
   if (stream->mirrors_awaited.exchange(mirrors.comparison) == mirrors.comparison) return;
   for (auto& [number, channel] : mirrors.channels) {
+    if (!Reaches(*stream, *channel)) continue;
     channel->promised = true;
     Await(*channel, channel->version + 1, stream);
   }

@@ -37,7 +37,10 @@ struct Mirror {
   uint64_t reserved = 0;  // bytes of the shadow
   std::byte* shadow = nullptr;
   std::shared_ptr<Channel> channel;
-  bool vanished = false;  // the program has freed its memory
+  bool vanished = false;  // the program has freed its memory, or it cannot be reached
+  bool lost = false;      // the latter
+  // Of memory in files: the last two copies.
+  std::vector<std::byte> state, earlier;
 
   std::span<const std::byte> memory() const {
     return {reinterpret_cast<std::byte*>(range.address), range.bytes};

@@ -42,6 +42,8 @@ struct MirrorRange {
   // Managed memory: a byte that both sides change at the same time is an error.
   bool managed = false;
   uint64_t used = 0;  // bytes from the start that are exchanged; 0: all
+  // Registered memory in mappings of files (file_mirrors.h).
+  bool may_shrink = false;
 };
 
 // The device's memory must be mapped.

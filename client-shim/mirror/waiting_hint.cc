@@ -10,6 +10,7 @@
 #include "client-shim/context/context.h"
 #include "client-shim/mirror/mirror_table.h"
 #include "client-shim/stream/host_writes.h"
+#include "client-shim/support/own_memory.h"
 #include "client-shim/support/threads.h"
 
 namespace longwire::shim {
@@ -21,8 +22,10 @@ constexpr int kSeconds = 5;
 constexpr const char* kSentence =
     "work has been running for 5 s, and the program has written more than a word to pinned memory "
     "that kernels reach. A kernel that waits for that waits for ever: run the program on the "
-    "server's own host (--server unix:), or let streams wait for values (docs/host-memory.md). "
-    "This is said once";
+    "server's own host (--server unix:), or let streams wait for values (docs/host-memory.md). If "
+    "this is NCCL: set NCCL_P2P_LEVEL=SYS, and LONGWIRE_DEVICES so that every process has all the "
+    "devices; or NCCL_PROTO=LL and LONGWIRE_LIVE_WORDS=independent (docs/nccl.md). This is said "
+    "once";
 
 bool AnythingIsUnfinished() {
   std::vector<StreamPoint> points = UnfinishedWorkOfAll();
@@ -33,10 +36,16 @@ bool AnythingIsUnfinished() {
 bool HasWrittenPinned(Mirrors& mirrors) LONGWIRE_REQUIRES(mirrors.mutex) {
   return std::ranges::any_of(mirrors.by_address, [](const auto& entry) {
     const Mirror& mirror = *entry.second;
-    // Registered memory the program may unmap while nothing is queued.
-    if (mirror.range.managed || mirror.range.may_vanish) return false;
+    if (mirror.range.managed || mirror.vanished) return false;
     const auto memory = mirror.memory();
-    return std::memcmp(memory.data(), mirror.shadow, memory.size()) != 0;
+    if (!mirror.range.may_vanish) {
+      return std::memcmp(memory.data(), mirror.shadow, memory.size()) != 0;
+    }
+    // Registered memory the program may unmap while nothing is queued.
+    std::vector<std::byte> copy(memory.size());
+    const iovec from{const_cast<std::byte*>(memory.data()), memory.size()};
+    return ReadOwnMemory({from}, {{copy.data(), copy.size()}}) &&
+           std::memcmp(copy.data(), mirror.shadow, copy.size()) != 0;
   });
 }
 

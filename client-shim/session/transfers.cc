@@ -1,8 +1,8 @@
 #include "client-shim/session/transfers.h"
 
 #include <algorithm>
-#include <cstring>
 
+#include "client-shim/support/own_memory.h"
 #include "wire/guards.h"
 
 namespace longwire::shim {
@@ -36,7 +36,7 @@ void ForEachRun(const HostPlace& place, uint64_t offset, uint64_t bytes, Piece p
 void HostPlace::Scatter(uint64_t offset, std::span<const std::byte> packed) const {
   const std::byte* from = packed.data();
   ForEachRun(*this, offset, packed.size(), [&](std::byte* address, uint64_t bytes) {
-    std::memcpy(address, from, bytes);
+    CopyToProgram(from, address, bytes);
     from += bytes;
   });
 }
@@ -44,7 +44,7 @@ void HostPlace::Scatter(uint64_t offset, std::span<const std::byte> packed) cons
 void HostPlace::Gather(uint64_t offset, std::span<std::byte> packed) const {
   std::byte* to = packed.data();
   ForEachRun(*this, offset, packed.size(), [&](std::byte* address, uint64_t bytes) {
-    std::memcpy(to, address, bytes);
+    CopyFromProgram(address, to, bytes);
     to += bytes;
   });
 }

@@ -1,5 +1,5 @@
-// Registered memory that other processes may write. Copies use it as any pinned memory; its device
-// address is refused, or works between launches where the program asked for that ("allowed").
+// Registered memory that other processes may write. Copies and kernels use it as any pinned memory;
+// where the user wants that ("refused"), it has no device address.
 #include <cuda.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -75,7 +75,7 @@ static void CheckHostMemory() {
 }
 
 int main(int count, char** arguments) {
-  const bool allowed = count > 1 && std::strcmp(arguments[1], "allowed") == 0;
+  const bool refused = count > 1 && std::strcmp(arguments[1], "refused") == 0;
   const int file = memfd_create("shared", 0);
   EXPECT(file >= 0 && ftruncate(file, kBytes) == 0, "memfd_create");
   cudaStream_t stream;
@@ -84,7 +84,7 @@ int main(int count, char** arguments) {
     for (int of : {file, -1}) {
       unsigned* pinned = Map(sharing, of);
       CheckCopies(pinned, stream);
-      CheckAddress(pinned, stream, allowed || sharing == MAP_PRIVATE);
+      CheckAddress(pinned, stream, !refused || sharing == MAP_PRIVATE);
     }
   }
   CheckHostMemory();

@@ -7,9 +7,9 @@ import unittest
 import programs
 import server
 
-PROGRAMS = ("across_copies.static", "across_order.static", "driver_peers.driver",
-            "managed_devices.static", "peer_collective.static", "peer_fault.static",
-            "peer_processes.static", "two_devices.static")
+PROGRAMS = ("across_copies.static", "across_order.static", "across_pinned.static",
+            "driver_peers.driver", "managed_devices.static", "peer_collective.static",
+            "peer_fault.static", "peer_processes.static", "two_devices.static")
 CHAPTERS = ("contexts", "copies", "devices", "events", "memory", "streams", "virtual_memory")
 
 

@@ -152,8 +152,8 @@ class SeveralHostsTest(unittest.TestCase):
         domains = [int(line.split()[3]) for line in lines[2:4]]
         self.assertEqual(domains[1] - domains[0], 256, result)
         for line in lines[2:4]:
-            self.assertTrue(line.endswith("managed 0 maps 0 nvml True"), result)
-        self.assertEqual(lines[4:], ["peers 0 217", "link 0", "managed 801", "mapped 801",
+            self.assertTrue(line.endswith("managed 0 maps 1 nvml True"), result)
+        self.assertEqual(lines[4:], ["peers 0 217", "link 0", "managed 801", "mapped 0",
                                      "widths True"], result)
 
     def test_programs_that_use_the_first_device_only(self):

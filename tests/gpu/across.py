@@ -14,13 +14,16 @@ import server
 SECONDS = 100
 ROUNDS = 9  # a process's launches take one of two times, whichever server they go to
 MOST = 1.15  # of a launch, beside one server: more is no noise
-PROGRAMS = ("two_devices.static", "across_order.static", "across_copies.static")
+PROGRAMS = ("two_devices.static", "across_order.static", "across_copies.static",
+            "across_pinned.static")
 FIGURES = ("launch_enqueue", "launch_sustained", "launch_synchronize")
 FIGURE = re.compile(r"^(\w+)\s+([0-9.]+) (\S+)$", re.MULTILINE)
 # Ranks that are on several hosts have neither of these.
 SOCKETS = {"NCCL_P2P_DISABLE": 1, "NCCL_SHM_DISABLE": 1, "NCCL_IB_DISABLE": 1,
            "NCCL_SOCKET_IFNAME": "lo", "NCCL_DEBUG": "WARN", "GLOO_SOCKET_IFNAME": "lo",
            "MASTER_ADDR": "127.0.0.1", "WORLD_SIZE": 2}
+# What NCCL's kernels and its proxy share has to come word by word (docs/nccl.md).
+WORDS = {"NCCL_PROTO": "LL", "LONGWIRE_LIVE_WORDS": "independent"}
 TORCH = frameworks.Framework("torch_across", ["torch_across"])
 
 
@@ -61,7 +64,7 @@ class Group:
 
     def test_torch(self):
         environment = frameworks.environment(TORCH)
-        for part, more in (("halves", {}), ("devices", SOCKETS)):
+        for part, more in (("halves", {}), ("devices", SOCKETS | WORDS)):
             words = [*frameworks.command(TORCH), part]
             self.compare(f"torch {part}", words, wrong_torch, **environment, **more)
 
@@ -71,7 +74,9 @@ class Group:
             sides = {}
             for where in ("native", "longwire"):
                 port = server.free_port()
-                running = [self.start_rank(where, rank, backend, port) for rank in range(2)]
+                running = [self.start_rank(where, rank, backend, port,
+                                           **(WORDS if backend == "nccl" else {}))
+                           for rank in range(2)]
                 sides[where] = [server.finish(process, SECONDS) for process in running]
                 for rank, result in enumerate(sides[where]):
                     self.report.keep(f"torch ranks {backend} {rank}", where, result)
@@ -84,11 +89,31 @@ class Group:
             self.row(f"torch ranks {backend}", *(max(one.seconds for one in results)
                                                  for results in sides.values()), "; ".join(faults))
 
-    def start_rank(self, where, rank, backend, port):
-        words = [*frameworks.command(TORCH), "ranks", backend]
+    def test_collectives(self):
+        """Natively too over sockets; NCCL natively as it likes, and by LL as through Longwire."""
+        found = {}
+        for where, more in (("native", {}), ("native, LL", WORDS), ("longwire", WORDS)):
+            port = server.free_port()
+            running = [self.start_rank(where.split(",")[0], rank, "nccl", port, "collectives",
+                                       **more) for rank in range(2)]
+            results = [server.finish(process, SECONDS) for process in running]
+            for rank, result in enumerate(results):
+                self.report.keep(f"collectives {rank}", where, result)
+            found[where] = {name: float(value)
+                            for name, value, _ in FIGURE.findall(results[0].err)}
+            wrong = "; ".join(filter(None, map(wrong_torch, results)))
+            self.row(f"collectives, {where}", results[0].seconds, results[1].seconds, wrong)
+        for name, native in found["native"].items():
+            values = [found[where].get(name, float("nan")) for where in ("native, LL", "longwire")]
+            self.row(name, native, values[1], "",
+                     f"us; by LL natively {values[0]:.1f}; {native / values[1]:.3f} of native's "
+                     "speed")
+
+    def start_rank(self, where, rank, backend, port, part="ranks", **more):
+        words = [*frameworks.command(TORCH), part, *([backend] if part == "ranks" else [])]
         # Also natively NCCL shall not take both ranks for those of one host.
         variables = {**frameworks.environment(TORCH), **SOCKETS, "RANK": rank, "MASTER_PORT": port,
-                     "NCCL_HOSTID": f"rank-{rank}"}
+                     "NCCL_HOSTID": f"rank-{rank}", **more}
         one = self.both[rank]
         if where == "native":
             return server.start_session(list(map(str, words)), one.environment(
@@ -148,7 +173,8 @@ def run(build, report, libraries, only):
             for place in range(2)]
         group = Group(build, report, libraries, both)
         report.row(f"{'across: program':40} {'native':>8} {'longwire':>8}")
-        for part in ("programs", "torch", "launches", "copies", "ranks"):
+        for part in ("programs", "torch", "launches", "copies", "ranks",
+                     "collectives"):
             if any(fnmatch.fnmatch(part, pattern) for pattern in only.split(",")):
                 getattr(group, f"test_{part}")()
         for place, one in enumerate(both):

@@ -2,9 +2,12 @@
 // of the test.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
+#include <functional>
 
 #include "server/worker/testing/test_session.h"
+#include "wire/live/changed_words.h"
 #include "wire/page_delta.h"
 
 namespace longwire::worker::testing {
@@ -45,8 +48,9 @@ class LiveWordsTest : public ::testing::Test {
     push.delta = delta;
     session_.ExpectProgress(kStream, session_.Send(push, kStream));
   }
-  void Look() {
+  void Look(bool independent = false) {
     calls::lwMirrorLook look;
+    look.independent = independent;
     look.mirror.push_back(kMirror);
     look.bytes.push_back(kBytes);
     session_.ExpectProgress(kStream, session_.Send(look, kStream));
@@ -127,6 +131,60 @@ TEST_F(LiveWordsTest, WhatTheDeviceHasChangedAsWellIsAConflict) {
   ExpectNothing();
 }
 
+TEST_F(LiveWordsTest, WhereWordsAreIndependentALookSendsAll) {
+  for (size_t word : {kFlag, kOther, kBytes / 8 - 1}) device_[word] = word;
+  Look(true);
+  std::vector<uint64_t> offsets;
+  for (int deltas = 0; offsets.size() < 3 && deltas < 3; ++deltas) {
+    for (const wire::DeltaRun& run : Delta()) {
+      EXPECT_EQ(run.form, wire::PageForm::kWord);
+      offsets.push_back(run.offset);
+    }
+  }
+  EXPECT_EQ(offsets, (std::vector<uint64_t>{8 * kFlag, 8 * kOther, kBytes - 8}));
+  Look(true);
+  ExpectNothing();
+}
+
+// What the program has, and what the device is to have.
+TEST_F(LiveWordsTest, ManyPushedWordsAreStored) {
+  std::vector<uint64_t> now(kBytes / 8), shadow(kBytes / 8);
+  for (size_t word = 0; word < now.size(); word += word % 7 + 1) now[word] = ~uint64_t{word};
+  now[kFlag] = 5;  // the first half
+  shadow[kFlag] = 0;
+  device_[kFlag] = uint64_t{9} << 32;  // the second one is the device's
+  std::vector<std::byte> delta;
+  wire::AppendWords(std::as_bytes(std::span(now)), reinterpret_cast<std::byte*>(shadow.data()), 0,
+                    reinterpret_cast<uint64_t>(device_.data()), SIZE_MAX, &delta);
+  calls::lwMirrorPush push;
+  push.mirror = kMirror;
+  push.delta = delta;
+  session_.ExpectProgress(kStream, session_.Send(push, kStream));
+  EXPECT_TRUE(std::ranges::is_sorted(session_.driver.stores, std::greater{}));
+  EXPECT_EQ(device_[kFlag], uint64_t{9} << 32 | 5);
+  for (size_t word = 0; word < now.size(); ++word) {
+    if (word != kFlag) EXPECT_EQ(device_[word], now[word]) << word;
+  }
+  Look(true);  // only the device's half comes back
+  const auto runs = Delta();
+  ASSERT_EQ(runs.size(), 1u);
+  EXPECT_EQ(runs[0].offset, 8 * kFlag);
+  ExpectNothing();
+}
+
+TEST_F(LiveWordsTest, OneConflictAmongManyWordsIsFound) {
+  std::vector<uint64_t> now(kBytes / 8, 3), shadow(kBytes / 8);
+  device_[kOther] = 4;
+  std::vector<std::byte> delta;
+  wire::AppendWords(std::as_bytes(std::span(now)), reinterpret_cast<std::byte*>(shadow.data()), 0,
+                    reinterpret_cast<uint64_t>(device_.data()), SIZE_MAX, &delta);
+  calls::lwMirrorPush push;
+  push.mirror = kMirror;
+  push.delta = delta;
+  session_.Send(push, kStream);
+  ExpectConflict(kOther);
+}
+
 // Its bytes may be older than the word that was sent.
 TEST_F(LiveWordsTest, APullBehindWorkDoesNotCountAfterAWord) {
   session_.driver.StopStream(kWorkIndex);
@@ -162,6 +220,13 @@ TEST_F(LiveWordsTest, RefusesWhatCannotBe) {
   wire::AppendWord(changed, &delta);
   calls::lwMirrorPush push;
   push.mirror = kMirror;
+  push.delta = delta;
+  session_.Send(push, kStream);
+  expect(CUDA_ERROR_INVALID_VALUE);
+  changed.offset = 8;
+  delta.clear();
+  wire::AppendWord(changed, &delta);
+  wire::AppendWord(changed, &delta);  // twice the same, not ascending
   push.delta = delta;
   session_.Send(push, kStream);
   expect(CUDA_ERROR_INVALID_VALUE);

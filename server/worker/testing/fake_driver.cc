@@ -110,6 +110,39 @@ void FillMemory(DriverTable& table) {
   };
 }
 
+void FillStores(DriverTable& table) {
+  table.cuStreamWriteValue64_v2 = [](CUstream stream, CUdeviceptr address, cuuint64_t value,
+                                     unsigned) {
+    return FakeDriver::Get().Issue(stream, "", [=] {
+      reinterpret_cast<std::atomic<uint64_t>*>(address)->store(value);
+      return true;
+    });
+  };
+  table.cuStreamWriteValue32_v2 = [](CUstream stream, CUdeviceptr address, cuuint32_t value,
+                                     unsigned) {
+    return FakeDriver::Get().Issue(stream, "", [=] {
+      reinterpret_cast<std::atomic<uint32_t>*>(address)->store(value);
+      return true;
+    });
+  };
+  table.cuStreamBatchMemOp_v2 = [](CUstream stream, unsigned count,
+                                   CUstreamBatchMemOpParams* operations, unsigned) {
+    const std::vector<CUstreamBatchMemOpParams> all(operations, operations + count);
+    return FakeDriver::Get().Issue(stream, "", [all] {
+      for (const CUstreamBatchMemOpParams& one : all) {
+        const auto& write = one.writeValue;
+        if (one.operation == CU_STREAM_MEM_OP_WRITE_VALUE_64) {
+          reinterpret_cast<std::atomic<uint64_t>*>(write.address)->store(write.value64);
+        } else {
+          reinterpret_cast<std::atomic<uint32_t>*>(write.address)->store(write.value);
+        }
+        FakeDriver::Get().stores.push_back(write.address);
+      }
+      return true;
+    });
+  };
+}
+
 void FillStreams(DriverTable& table) {
   table.cuStreamCreateWithPriority = [](CUstream* stream, unsigned, int) {
     auto result = static_cast<CUresult>(FakeDriver::Get().stream_result.load());
@@ -131,13 +164,6 @@ void FillStreams(DriverTable& table) {
       std::this_thread::sleep_for(std::chrono::microseconds(50));
     }
     return result;
-  };
-  table.cuStreamWriteValue64_v2 = [](CUstream stream, CUdeviceptr address, cuuint64_t value,
-                                     unsigned) {
-    return FakeDriver::Get().Issue(stream, "", [=] {
-      reinterpret_cast<std::atomic<uint64_t>*>(address)->store(value);
-      return true;
-    });
   };
   table.cuEventElapsedTime_v2 = [](float* milliseconds, CUevent, CUevent) {
     *milliseconds = 1;
@@ -223,6 +249,7 @@ DriverTable FakeDriver::table() {
   table.cuThreadExchangeStreamCaptureMode = [](CUstreamCaptureMode*) { return CUDA_SUCCESS; };
   FillMemory(table);
   FillStreams(table);
+  FillStores(table);
   FillModules(table);
   FillGraphs(table);
   return table;

@@ -54,6 +54,8 @@ class FakeDriver {
   std::atomic<int> nodes_set{0};  // in executables
   std::atomic<int> instantiate_result{0}, set_result{0}, graph_launch_result{0};
   std::atomic<bool> moves_registered{false};  // for the device it lies at another address
+  // Where operations of a batch have stored, in their order.
+  std::vector<uint64_t> stores;
   std::atomic<int> not_elapsed{0};     // number of times that cuEventElapsedTime returns NOT_READY
   std::atomic<int> not_elapsed_ms{0};  // how long each of these takes
 

@@ -4,9 +4,11 @@ both, and data-parallel training with a rank on each.
     torch_across.py halves
     torch_across.py devices
     torch_across.py ranks nccl|gloo    with RANK, WORLD_SIZE and MASTER_PORT; each on its device 0
+    torch_across.py collectives        the same; bytes are checked, times are on standard error
 """
 import os
 import sys
+import time
 
 import torch
 from torch import distributed, nn
@@ -14,6 +16,8 @@ from torch import distributed, nn
 from shown import show_steps, show_tensor
 
 STEPS = 20
+SIZES = [1 << 10, 1 << 16, 1 << 20, 1 << 24, 1 << 26]  # bytes
+ROUNDS = 3
 WIDTH, BATCH = 512, 64
 
 
@@ -80,9 +84,51 @@ def ranks(backend):
     distributed.destroy_process_group()
 
 
+def all_reduce(mine, values, rank, count):
+    distributed.all_reduce(mine)
+    return mine, sum(values)
+
+
+def all_gather(mine, values, rank, count):
+    parts = [torch.empty_like(mine) for _ in range(count)]
+    distributed.all_gather(parts, mine)
+    return torch.stack(parts), torch.stack(values)
+
+
+def send_receive(mine, values, rank, count):
+    if rank == 0:
+        distributed.send(mine, 1)
+        return mine, values[0]
+    distributed.recv(mine, 0)
+    return mine, values[0]
+
+
+def collectives():
+    rank, count = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    torch.cuda.set_device(0)
+    distributed.init_process_group("nccl", rank=rank, world_size=count)
+    for size in SIZES:
+        # Whole numbers, so that every order of a sum is exact.
+        values = [torch.arange(size // 4).add(one).remainder(1000).float().cuda()
+                  for one in range(count)]
+        for call in (all_reduce, all_gather, send_receive):
+            times = []
+            for _ in range(ROUNDS):
+                mine = values[rank].clone()
+                torch.cuda.synchronize()
+                begun = time.perf_counter()
+                found, wanted = call(mine, values, rank, count)
+                torch.cuda.synchronize()
+                times.append(time.perf_counter() - begun)
+                assert torch.equal(found, wanted), f"{call.__name__} of {size} bytes"
+            print(f"{call.__name__}_{size} {min(times) * 1e6:.1f} us", file=sys.stderr, flush=True)
+    distributed.destroy_process_group()
+
+
 def main():
     torch.use_deterministic_algorithms(True)
-    {"halves": halves, "devices": devices, "ranks": ranks}[sys.argv[1]](*sys.argv[2:])
+    {"halves": halves, "devices": devices, "ranks": ranks,
+     "collectives": collectives}[sys.argv[1]](*sys.argv[2:])
     print("PASS torch_across")
 
 

@@ -128,7 +128,7 @@ CUresult Do_lwMirrorPush(CallContext& context, const calls::lwMirrorPush& call,
   if (runs->empty()) return CUDA_SUCCESS;
   const wire::PageForm form = runs->front().form;
   if (form == wire::PageForm::kConflict) return CUDA_ERROR_INVALID_VALUE;
-  if (form == wire::PageForm::kWord) return PushWord(context, mirror, *runs);
+  if (form == wire::PageForm::kWord) return PushWords(context, mirror, runs);
   StagingBlock block;
   const bool checked = form == wire::PageForm::kChecked;
   const size_t room = call.delta.size();
