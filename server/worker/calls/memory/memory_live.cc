@@ -207,7 +207,9 @@ constexpr size_t kPartBytes = Staging::kMaxBlockBytes / 2;
 
 CUresult PartsOf(const calls::lwMirrorLook& call, const Mirrors& mirrors,
                  std::vector<LookPart>* parts) {
-  if (call.mirror.size() != call.bytes.size() || call.mirror.size() > wire::kLookMirrors) {
+  const size_t offsets = call.independent ? call.mirror.size() : 0;
+  if (call.mirror.size() != call.bytes.size() || call.mirror.size() > wire::kLookMirrors ||
+      call.offset.size() != offsets) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   uint64_t all = 0;
@@ -217,12 +219,16 @@ CUresult PartsOf(const calls::lwMirrorLook& call, const Mirrors& mirrors,
       parts->clear();
       return CUDA_SUCCESS;
     }
-    const uint64_t bytes = call.bytes[i];
-    if (bytes > mirror->bytes || bytes > wire::kLookBytes - all) return CUDA_ERROR_INVALID_VALUE;
+    const uint64_t bytes = call.bytes[i], first = offsets == 0 ? 0 : call.offset[i];
+    if (first > mirror->bytes || bytes > mirror->bytes - first || bytes > wire::kLookBytes - all)
+      return CUDA_ERROR_INVALID_VALUE;
     all += bytes;
-    for (uint64_t at = 0; at < bytes; at += kPartBytes) {
-      parts->push_back(
-          {mirror, at, std::min<uint64_t>(bytes - at, kPartBytes), {}, mirror->pulls.done});
+    // Behind the first part, parts begin at aligned words.
+    const uint64_t misaligned = (mirror->address + first) % kWord;
+    for (uint64_t at = 0; at < bytes;) {
+      const uint64_t part = std::min(bytes - at, kPartBytes - (at == 0 ? misaligned : 0));
+      parts->push_back({mirror, first + at, part, {}, mirror->pulls.done});
+      at += part;
     }
   }
   return CUDA_SUCCESS;
