@@ -9,10 +9,10 @@
 namespace longwire::shim {
 namespace {
 
-constexpr size_t kMostParts =
+constexpr size_t kPartsAtOnce =
     std::min<size_t>(wire::kLookMirrors, wire::kLookBytes / LookChoice::kPartBytes);
 // Of these, what may have changed before; the others come in turn.
-constexpr size_t kRecentParts = kMostParts * 3 / 4;
+constexpr size_t kRecentParts = kPartsAtOnce * 3 / 4;
 
 // Parts begin at aligned words.
 MirrorPart PartOf(Mirror* mirror, uint64_t number) {
@@ -44,7 +44,7 @@ std::vector<MirrorPart> LookChoice::Choose(std::span<Mirror* const> mirrors) {
   auto turn = by_id.lower_bound(next_.first);
   uint64_t number = turn != by_id.end() && turn->first == next_.first ? next_.second : 0;
   // There are more parts than are chosen, so this ends.
-  while (chosen.size() < kMostParts) {
+  while (chosen.size() < kPartsAtOnce) {
     if (turn == by_id.end()) turn = by_id.begin();
     if (number * kPartBytes >= turn->second->range.bytes) {
       ++turn;
