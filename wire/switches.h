@@ -43,6 +43,7 @@ inline constexpr std::string_view kSwitches[] = {
     "pulls-with-waits",      // program: the device's writes come with the awaited completion
     "quiet-ends",            // worker: without printing kernels, completions need no driver wait
     "remap",                 // program: a buffer that grows keeps its memory
+    "shared-moves",          // worker: a session's memory goes to its new worker by shared memory
     "shared-pinned",         // program: on the server's host the worker maps pinned memory
     "shared-registered",     // program: kernels reach memory that other processes write
     "speculative-uploads",   // program: pinned bytes are sent before earlier work is complete

@@ -11,9 +11,11 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "server/daemon/checkpoints/piece_cipher.h"
+#include "server/daemon/checkpoints/piece_queue.h"
 #include "wire/socket.h"
 
 namespace longwire::daemon {
@@ -30,6 +32,7 @@ struct CheckpointHead {
   std::string writer;  // the version of longwired that wrote it
 };
 
+// Two threads of its own work behind Write: one encrypts and hashes, the other one writes.
 class CheckpointWriter {
  public:
   // Writes the head into `file`, which is empty. Every failure is kept, and Finish tells it.
@@ -41,25 +44,39 @@ class CheckpointWriter {
 
   // False once something has failed.
   bool Write(std::span<const std::byte> bytes);
+  // The same without a copy: as many bytes as were put at the beginning of Space.
+  std::span<std::byte> Space();  // at least one
+  bool Filled(size_t bytes);
   // The rest and the end, as far as the disk. False with a sentence.
   bool Finish(std::string* sentence);
   const CheckpointHead& head() const { return head_; }
-  const Digest& digest() const { return chain_; }
+  const Digest& digest() const { return chain_; }  // after Finish
 
  private:
-  bool WritePiece(std::span<const std::byte> bytes, bool last);
+  void PassOn();
+  void SealPieces();
+  void WritePieces();
   bool WriteAll(std::span<const std::byte> bytes);
+  void Fail(const std::string& problem);
+  bool IsGood();
+  void End(bool drops);
 
   const int file_;
   const uint64_t limit_;
-  uint64_t written_ = 0;
   CheckpointHead head_;
+  std::vector<std::byte> frame_;  // what is filled now: the length, then the content
+  uint32_t used_ = 0;             // of the content
+  PieceQueue to_seal_, to_write_;
+  // Of the sealing thread, as long as there is one.
   Digest chain_{};
   std::unique_ptr<PieceCipher> cipher_;  // nullptr: no key
-  std::vector<std::byte> piece_;
-  std::string problem_;
+  uint64_t written_ = 0;                 // of the writing thread, likewise
+  base::Mutex mutex_{base::ranks::kCheckpointWriter};
+  std::string problem_ LONGWIRE_GUARDED_BY(mutex_);
+  std::thread sealer_, writer_;
 };
 
+// A thread of its own reads ahead of Next.
 class CheckpointReader {
  public:
   explicit CheckpointReader(int file);
@@ -81,10 +98,16 @@ class CheckpointReader {
   const Digest& digest() const { return chain_; }
 
  private:
+  void ReadAhead(size_t more);
+  bool ReadFrame(size_t more, std::vector<std::byte>* frame, std::string* sentence);
+
   const int file_;
   CheckpointHead head_;
   Digest chain_{};
   bool ended_ = false;
+  PieceQueue ahead_;
+  std::string cut_;  // why nothing comes any more; of the reading thread until ahead_ is closed
+  std::thread reader_;
   std::unique_ptr<PieceCipher> cipher_;
   std::vector<std::byte> piece_;  // of Read
   size_t used_ = 0;

@@ -61,6 +61,12 @@ bool FarServer::Tell(const transport::HandOverStep& step, std::string* sentence,
   return false;
 }
 
+bool FarServer::Queue(const transport::HandOverStep& step, std::string* sentence) {
+  if (stream_->Queue(step, kTellPatience, sentence)) return true;
+  HearRefusal(sentence);
+  return false;
+}
+
 bool FarServer::Ask(const transport::HandOverStep& step, milliseconds patience,
                     transport::HandOverAnswer* answer, std::string* sentence) {
   if (!Tell(step, sentence, patience)) return false;

@@ -22,6 +22,8 @@ class FarServer {
   // False with a sentence: it is broken, or the other server has refused meanwhile, which says why.
   bool Tell(const transport::HandOverStep& step, std::string* sentence,
             std::chrono::milliseconds patience = kTellPatience);
+  // The same for one of many steps, which go on their way one behind the other.
+  bool Queue(const transport::HandOverStep& step, std::string* sentence);
   // Tells it and waits for the answer. False with a sentence: there is none.
   bool Ask(const transport::HandOverStep& step, std::chrono::milliseconds patience,
            transport::HandOverAnswer* answer, std::string* sentence);

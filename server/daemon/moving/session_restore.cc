@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "base/reason.h"
+#include "base/start_thread.h"
 #include "link/transport/codes.h"
 #include "link/transport/log.h"
 #include "server/daemon/moving/successor.h"
@@ -23,13 +24,18 @@ using transport::LogLevel;
 
 // Of a worker that takes nothing.
 constexpr timeval kFeedPatience{60, 0};
+// That wait until the worker takes them.
+constexpr size_t kCheckedPieces = 8;
 constexpr uint64_t kHeldLimit = uint64_t{1} << 30;  // bytes in one ring
 
 }  // namespace
 
 class SessionTable::Restorer {
  public:
-  explicit Restorer(SessionTable& table) : table_(table), new_(std::in_place, table) {}
+  explicit Restorer(SessionTable& table)
+      : table_(table),
+        counted_(table.move_figures_, MoveKind::kRestore),
+        new_(std::in_place, table) {}
   ~Restorer() {
     stream_ = {};
     new_.reset();
@@ -41,19 +47,25 @@ class SessionTable::Restorer {
   Restorer& operator=(const Restorer&) = delete;
 
   bool Run(const std::string& name, std::optional<int32_t> device, std::string* sentence) {
+    begun_ = Clock::now();
+    counted_.Is(CountedMove::At::kSession);
     if (!Open(name, sentence)) return false;
     CheckpointReader from(file_.get());
-    if (!from.ReadHead(sentence) || !Claim(from, sentence) || !ReadRings(from, sentence) ||
-        !Admit(sentence) || !Place(device, sentence)) {
+    if (!from.ReadHead(sentence) || !Claim(from, sentence) || !ReadRings(from, sentence)) {
       return false;
     }
+    counted_.Is(CountedMove::At::kPlace);
+    if (!Admit(sentence) || !Place(device, sentence)) return false;
     Pair stream;
     *sentence = "longwired has no sockets left: " + base::Reason(errno);
     if (!MakePair(SOCK_STREAM, &stream)) return false;
     stream_ = std::move(stream.ours);
     setsockopt(stream_.get(), SOL_SOCKET, SO_SNDTIMEO, &kFeedPatience, sizeof(kFeedPatience));
-    return new_->Start(head_.request, client_.peer, &placed_, std::move(stream.theirs), sentence) &&
-           Feed(from, sentence) && new_->IsRebuilt(sentence) && GoOn(sentence);
+    if (!new_->Start(head_.request, client_.peer, &placed_, std::move(stream.theirs), sentence)) {
+      return false;
+    }
+    counted_.Is(CountedMove::At::kStandsStill);
+    return Feed(from, sentence) && new_->IsRebuilt(sentence) && GoOn(sentence);
   }
 
  private:
@@ -126,20 +138,38 @@ class SessionTable::Restorer {
     return true;
   }
 
-  // The worker's part, and whether the file is the one that the ticket is for.
+  // The worker's part, and whether the file is the one that the ticket is for. Pieces are checked
+  // while the worker takes those before them.
   bool Feed(CheckpointReader& from, std::string* sentence) {
+    PieceQueue checked(kCheckedPieces);
+    std::thread feeder;
+    *sentence = "the system starts no more threads";
+    if (!base::StartThread(&feeder, [this, &checked] { FeedPieces(checked); })) return false;
+    const bool whole = Check(from, checked, sentence);
+    checked.Close(!whole);
+    feeder.join();
+    stream_ = {};
+    return whole;
+  }
+
+  bool Check(CheckpointReader& from, PieceQueue& checked, std::string* sentence) {
     std::vector<std::byte> piece;
-    bool takes = true;
     while (from.Rest(&piece, sentence)) {
       if (piece.empty()) {
-        stream_ = {};
         *sentence = "the file is not the one in which the session was suspended";
         return ticket_.digest == std::string(from.digest().begin(), from.digest().end());
       }
       // A worker that takes no more says why; the rest of the file is looked at first.
-      takes = takes && Send(piece);
+      (void)checked.Push(std::move(piece));
     }
     return false;
+  }
+
+  void FeedPieces(PieceQueue& checked) {
+    std::vector<std::byte> piece;
+    while (checked.Pop(&piece)) {
+      if (!Send(piece)) return checked.Close(true);
+    }
   }
 
   bool Send(std::span<const std::byte> bytes) {
@@ -180,6 +210,7 @@ class SessionTable::Restorer {
                 std::to_string(new_->device()) + " and is session " + std::to_string(next->id()) +
                 " there";
     Log(LogLevel::kInfo, next->subject(), *sentence);
+    counted_.Done(Clock::now() - begun_, table_.LeasedBy(next->id()));
     table_.HasBegun(next);
     return true;
   }
@@ -201,6 +232,8 @@ class SessionTable::Restorer {
   }
 
   SessionTable& table_;
+  CountedMove counted_;
+  Clock::time_point begun_;
   std::optional<Successor> new_;
   wire::Descriptor file_, stream_;
   Ticket ticket_;

@@ -15,6 +15,8 @@ using transport::MessageStream;
 
 // Of messages that wait to be received: what is behind them waits at the sender.
 constexpr size_t kReceivedLimit = 4;
+// Of queued messages, with the one that is written.
+constexpr size_t kQueuedLimit = 4;
 constexpr milliseconds kStreamLook{1'000};
 constexpr const char* kStreamBroken = "the connection between the servers broke";
 
@@ -69,8 +71,8 @@ bool StepStream::Begin(bool* reads, std::shared_ptr<std::string>* writes) {
   if (stops_ || broken_) return false;
   *reads = !reading_ && received_.size() < kReceivedLimit;
   reading_ = reading_ || *reads;
-  if (sends_ != nullptr && !writing_) {
-    *writes = sends_;
+  if (!sends_.empty() && !writing_) {
+    *writes = sends_.front();
     writing_ = true;
   }
   return true;
@@ -80,12 +82,13 @@ void StepStream::Happened(MessageStream::Event event) {
   base::MutexLock lock(mutex_);
   if (event == MessageStream::Event::kRead) {
     std::string& text = received_.emplace_back();
+    text.reserve(stream_->received().bytes);
     for (std::span<const std::byte> part : stream_->received().body) {
       text.append(reinterpret_cast<const char*>(part.data()), part.size());
     }
     reading_ = false;
   } else if (event == MessageStream::Event::kWritten) {
-    sends_ = nullptr;
+    sends_.pop_front();
     writing_ = false;
   } else if (event == MessageStream::Event::kBroken) {
     broken_ = true;
@@ -95,16 +98,27 @@ void StepStream::Happened(MessageStream::Event event) {
 
 bool StepStream::Send(const google::protobuf::MessageLite& message, milliseconds patience,
                       std::string* sentence) {
+  return SendBehind(message, 0, patience, sentence);
+}
+
+bool StepStream::Queue(const google::protobuf::MessageLite& message, milliseconds patience,
+                       std::string* sentence) {
+  return SendBehind(message, kQueuedLimit, patience, sentence);
+}
+
+// Returns once at most `waiting` are left.
+bool StepStream::SendBehind(const google::protobuf::MessageLite& message, size_t waiting,
+                            milliseconds patience, std::string* sentence) {
   const auto deadline = Clock::now() + patience;
   auto text = std::make_shared<std::string>(message.SerializeAsString());
   base::MutexLock lock(mutex_);
-  sends_ = std::move(text);
+  sends_.push_back(std::move(text));
   lock.Unlock();
   stream_->Wake();
   lock.Lock();
-  while (!broken_ && sends_ != nullptr && changed_.WaitUntil(lock, deadline)) {
+  while (!broken_ && sends_.size() > waiting && changed_.WaitUntil(lock, deadline)) {
   }
-  if (!broken_ && sends_ == nullptr) return true;
+  if (!broken_ && sends_.size() <= waiting) return true;
   // The other end has answered and ended the call, maybe before the system said that it was sent.
   if (broken_ && !received_.empty()) return true;
   *sentence = broken_ ? kStreamBroken : "the other server does not take in time what it is sent";

@@ -29,9 +29,14 @@ class StepStream {
   StepStream(const StepStream&) = delete;
   StepStream& operator=(const StepStream&) = delete;
 
-  // False with the reason if it is broken, or the other end does not take it in time.
+  // Returns once it is on its way. False with the reason if it is broken, or the other end does not
+  // take it in time.
   bool Send(const google::protobuf::MessageLite& message, std::chrono::milliseconds patience,
             std::string* sentence);
+  // The same for one of many messages: returns once few are before it. A Send behind it is on its
+  // way after it.
+  bool Queue(const google::protobuf::MessageLite& message, std::chrono::milliseconds patience,
+             std::string* sentence);
   // The next message. False with the reason if it is broken, or none comes in time.
   bool Receive(google::protobuf::MessageLite* message, std::chrono::milliseconds patience,
                std::string* sentence);
@@ -41,6 +46,8 @@ class StepStream {
   std::string End();
 
  private:
+  bool SendBehind(const google::protobuf::MessageLite& message, size_t waiting,
+                  std::chrono::milliseconds patience, std::string* sentence);
   void Serve();
   bool Begin(bool* reads, std::shared_ptr<std::string>* writes);
   void Happened(transport::MessageStream::Event event);
@@ -50,7 +57,8 @@ class StepStream {
   base::Mutex mutex_{base::ranks::kStepStream};
   base::CondVar changed_;
   std::deque<std::string> received_ LONGWIRE_GUARDED_BY(mutex_);
-  std::shared_ptr<std::string> sends_ LONGWIRE_GUARDED_BY(mutex_);  // until it is written
+  // Until they are written, which is done with the first.
+  std::deque<std::shared_ptr<std::string>> sends_ LONGWIRE_GUARDED_BY(mutex_);
   bool reading_ LONGWIRE_GUARDED_BY(mutex_) = false;
   bool writing_ LONGWIRE_GUARDED_BY(mutex_) = false;
   bool broken_ LONGWIRE_GUARDED_BY(mutex_) = false;

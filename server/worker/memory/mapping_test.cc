@@ -1,11 +1,10 @@
 // New chunks: lent at once, imported and mapped beside the log thread.
 #include <gtest/gtest.h>
-#include <sys/eventfd.h>
 
 #include <algorithm>
 #include <thread>
 
-#include "server/worker/testing/test_session.h"
+#include "server/worker/testing/lender.h"
 
 namespace longwire::worker::testing {
 namespace {
@@ -13,47 +12,6 @@ namespace {
 constexpr uint64_t kOne = 11;
 constexpr uint64_t kBytes = uint64_t{2} << 20;
 constexpr uint64_t kWindow = uint64_t{1} << 45;  // of the session's device
-
-// Lends whatever is asked for.
-class Lender {
- public:
-  explicit Lender(Device& device) {
-    wire::Descriptor theirs;
-    EXPECT_TRUE(wire::LocalPair(&socket_, &theirs));
-    device.keeper = std::make_unique<KeeperClient>(theirs.Release());
-    thread_ = std::thread([this] { Serve(); });
-  }
-  // After the session, which has the other end.
-  ~Lender() { thread_.join(); }
-
-  std::atomic<size_t> returned{0};  // chunks
-
- private:
-  void Serve() {
-    while (auto packet = wire::ReceiveMessage(socket_.get(), std::chrono::milliseconds(-1))) {
-      keeper::Lease lease;
-      keeper::Return back;
-      if (message::Unpack(packet->bytes, &back) == wire::WireResult::kOk) {
-        returned += back.chunks.size();
-      } else if (message::Unpack(packet->bytes, &lease) == wire::WireResult::kOk) {
-        Lend(lease);
-      }
-    }
-  }
-  void Lend(const keeper::Lease& lease) {
-    for (size_t i = 0; i < lease.bytes.size(); ++i) {
-      wire::Descriptor memory(eventfd(0, EFD_CLOEXEC));
-      const int files[] = {memory.get()};
-      bool more = i + 1 < lease.bytes.size();
-      keeper::Grant grant{lease.request, more, {{++next_, lease.bytes[i]}}};
-      EXPECT_TRUE(wire::SendMessage(socket_.get(), message::Pack(grant), files));
-    }
-  }
-
-  wire::Descriptor socket_;
-  uint64_t next_ = 0;
-  std::thread thread_;
-};
 
 class Mapping : public ::testing::Test {
  protected:
@@ -165,6 +123,52 @@ TEST_F(Mapping, ButForFewDescriptors) {
   EXPECT_EQ(session_->ExpectReply(Map(100, 1)).header.code, 0);
   log = driver().log();
   EXPECT_EQ(std::ranges::count(log, "import"), static_cast<ptrdiff_t>(kChunks - kKept + 1));
+}
+
+// What a session had that moves here.
+class Moving : public Mapping {
+ protected:
+  Moving() {
+    EXPECT_EQ(Device0().keeper->Greet(&why_), 0) << why_;
+    EXPECT_TRUE(Device0().keeper->charges());
+  }
+  CUresult Restore(size_t chunks) {
+    CarriedMemory carried;
+    for (uint64_t number = 1; number <= chunks; ++number) {
+      carried.chunks.push_back({number, kBytes});
+      carried.mappings.push_back({kWindow + number * kBytes, kBytes, number, true});
+    }
+    carried.next_chunk = chunks + 1;
+    return session_->session->memory().Restore(carried, &why_);
+  }
+
+  std::string why_;
+};
+
+TEST_F(Moving, HasFewDescriptorsAtOnce) {
+  constexpr size_t kChunks = 900;
+  EXPECT_EQ(Restore(kChunks), CUDA_SUCCESS) << why_;
+  EXPECT_LE(lender_.under_way.load(), keeper::kChunksPerPacket);
+  auto log = driver().log();
+  auto first_map = std::ranges::find(log, "map");
+  // What was not imported by then had a descriptor.
+  EXPECT_GE(std::count(log.begin(), first_map, "import"),
+            static_cast<ptrdiff_t>(kChunks - keeper::kChunksPerPacket));
+  EXPECT_EQ(std::ranges::count(log, "import"), static_cast<ptrdiff_t>(kChunks));
+  EXPECT_EQ(std::ranges::count(log, "map"), static_cast<ptrdiff_t>(kChunks));
+}
+
+TEST_F(Moving, TheKeeperMakesRoomForWhatTheDriverNeeds) {
+  driver().maps_fail = true;
+  lender_.lets_go = true;
+  EXPECT_EQ(Restore(3), CUDA_SUCCESS) << why_;
+  EXPECT_FALSE(driver().maps_fail);
+}
+
+TEST_F(Moving, AFullDeviceIsTold) {
+  driver().maps_fail = true;
+  EXPECT_EQ(Restore(3), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(why_, "the driver cannot map a chunk");
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <unordered_map>
@@ -79,7 +80,8 @@ class Memory {
   std::vector<CarriedChunk> Hidden();
   CUresult Show(uint64_t chunk, CUdeviceptr* address);
   void Hide(CUdeviceptr address, uint64_t bytes);
-  CUresult Restore(const CarriedMemory& carried);
+  // *why: what failed, for people. Before the session starts.
+  CUresult Restore(const CarriedMemory& carried, std::string* why);
 
   // Bytes that Map would cover; 0 if a chunk is unknown.
   uint64_t BytesOf(const std::vector<uint64_t>& chunks);
@@ -111,7 +113,8 @@ class Memory {
   CUresult Add(int32_t device, std::vector<KeeperClient::Chunk>& granted,
                std::vector<wire::LeasedChunk>* leased);
   CUresult Import(Chunk* chunk);
-  CUresult LeaseCarried(const CarriedMemory& carried);
+  CUresult LeaseCarried(const CarriedMemory& carried, std::string* why);
+  CUresult WithRoom(const std::function<CUresult()>& call);
   // Releases the driver's handle, if any, of a chunk that is mapped nowhere.
   CUmemGenericAllocationHandle TakeHandle(Chunk* chunk);
   Range Nearest(uint64_t address) const LONGWIRE_REQUIRES(mutex_);

@@ -8,6 +8,14 @@
 #include "server/worker/memory/memory.h"
 
 namespace longwire::worker {
+namespace {
+
+// Chunks that are lent and not imported hold a descriptor each, here and on their way.
+constexpr size_t kCarriedPerLease = keeper::kChunksPerPacket;
+// For the driver's own tables of a whole device.
+constexpr uint64_t kDriversRoom = uint64_t{256} << 20;
+
+}  // namespace
 
 CarriedMemory Memory::Carry() {
   base::MutexLock lock(mutex_);
@@ -57,7 +65,7 @@ void Memory::Hide(CUdeviceptr address, uint64_t bytes) {
   driver_.cuMemAddressFree(address, bytes);
 }
 
-CUresult Memory::LeaseCarried(const CarriedMemory& carried) {
+CUresult Memory::LeaseCarried(const CarriedMemory& carried, std::string* why) {
   std::vector<uint64_t> spare;
   {
     base::MutexLock lock(mutex_);
@@ -66,21 +74,23 @@ CUresult Memory::LeaseCarried(const CarriedMemory& carried) {
   }
   if (!spare.empty()) LONGWIRE_TRY(Return(spare));
   for (size_t at = 0; at < carried.chunks.size();) {
-    const size_t count = std::min(carried.chunks.size() - at, keeper::kMaxChunksPerLease);
+    const size_t count = std::min(carried.chunks.size() - at, kCarriedPerLease);
     std::vector<uint64_t> bytes;
     for (size_t i = 0; i < count; ++i) bytes.push_back(carried.chunks[at + i].bytes);
     std::vector<KeeperClient::Chunk> granted;
-    std::string sentence;
     LONGWIRE_TRY(
-        static_cast<CUresult>(devices_.front().keeper->Lease(bytes, false, &granted, &sentence)));
+        static_cast<CUresult>(devices_.front().keeper->Lease(bytes, false, &granted, why)));
+    *why = "the keeper lends other chunks";
     if (granted.size() != count) return CUDA_ERROR_OUT_OF_MEMORY;
-    base::MutexLock lock(mutex_);
     for (auto& chunk : granted) {
       const CarriedChunk& wanted = carried.chunks[at++];
       if (chunk.bytes != wanted.bytes) return CUDA_ERROR_INVALID_VALUE;
+      base::MutexLock lock(mutex_);
       Chunk& place = chunks_[wanted.number];
+      lock.Unlock();  // nobody else takes it away before the session starts
       place = {0, chunk.bytes, 0, chunk.id, 0, false, std::move(chunk.memory)};
-      ++lent_;
+      *why = "the driver cannot take a chunk";
+      if (++lent_ > kCarriedPerLease) LONGWIRE_TRY(WithRoom([&] { return Import(&place); }));
     }
   }
   base::MutexLock lock(mutex_);
@@ -88,22 +98,44 @@ CUresult Memory::LeaseCarried(const CarriedMemory& carried) {
   return CUDA_SUCCESS;
 }
 
-CUresult Memory::Restore(const CarriedMemory& carried) {
-  LONGWIRE_TRY(LeaseCarried(carried));
-  base::MutexLock lock(mutex_);
+// The driver needs memory of its own for what it maps, and the keeper may keep all of the device
+// that is not lent: it lets go of some then.
+CUresult Memory::WithRoom(const std::function<CUresult()>& call) {
+  CUresult result = call();
+  if (result != CUDA_ERROR_OUT_OF_MEMORY) return result;
+  KeeperClient& keeper = *devices_.front().keeper;
+  std::string sentence;
+  uint64_t charged = 0;
+  if (keeper.Charge(kDriversRoom, kDriversRoom, &charged, &sentence) != 0) return result;
+  result = call();
+  keeper.Uncharge(charged);
+  return result;
+}
+
+CUresult Memory::Restore(const CarriedMemory& carried, std::string* why) {
+  LONGWIRE_TRY(LeaseCarried(carried, why));
   for (const CarriedMapping& one : carried.mappings) {
+    base::MutexLock lock(mutex_);
     auto chunk = chunks_.find(one.chunk);
-    if (chunk == chunks_.end() || chunk->second.bytes != one.bytes) {
+    *why = "its mappings are broken";
+    if (chunk == chunks_.end() || chunk->second.bytes != one.bytes ||
+        !InWindow(one.address, one.bytes)) {
       return CUDA_ERROR_INVALID_VALUE;
     }
-    if (!InWindow(one.address, one.bytes)) return CUDA_ERROR_INVALID_VALUE;
-    LONGWIRE_TRY(Import(&chunk->second));
-    LONGWIRE_TRY(driver_.cuMemMap(one.address, one.bytes, 0, chunk->second.handle, 0));
+    Chunk& mapped = chunk->second;
+    lock.Unlock();  // as above
+    *why = "the driver cannot take a chunk";
+    LONGWIRE_TRY(WithRoom([&] { return Import(&mapped); }));
+    *why = "the driver cannot map a chunk";
+    LONGWIRE_TRY(
+        WithRoom([&] { return driver_.cuMemMap(one.address, one.bytes, 0, mapped.handle, 0); }));
+    lock.Lock();
     mappings_[one.address] = {one.bytes, one.chunk, one.access};
-    ++chunk->second.mappings;
-    if (one.access) {
-      LONGWIRE_TRY(Access(one.address, one.bytes, 0, CU_MEM_ACCESS_FLAGS_PROT_READWRITE));
-    }
+    ++mapped.mappings;
+    lock.Unlock();
+    if (!one.access) continue;
+    LONGWIRE_TRY(WithRoom(
+        [&] { return Access(one.address, one.bytes, 0, CU_MEM_ACCESS_FLAGS_PROT_READWRITE); }));
   }
   return CUDA_SUCCESS;
 }

@@ -296,11 +296,21 @@ void HearDaemon(worker::WorkerSession& session, worker::MoveOut& move_out, gates
   }
 }
 
+// For a session that moves here; nullptr: none does.
+std::unique_ptr<worker::MovePieces> OfferPieces(worker::WorkerSession& session,
+                                                const std::optional<wire::Message>& move_in) {
+  if (!move_in || move_in->descriptors.size() != 2 || session.devices().empty()) return nullptr;
+  session.SetPrimaryContext(session.devices().front());
+  auto pieces = std::make_unique<worker::MovePieces>(session.driver());
+  (void)pieces->Offer(move_in->descriptors[1].get());
+  return pieces;
+}
+
 // A session that moves here.
 void TakeSession(worker::WorkerSession& session, const wire::OpenReply& reply,
-                 wire::Message* move_in) {
-  if (reply.code != 0 || move_in->descriptors.size() != 2) _exit(1);
-  worker::MoveIn(session, reply, std::move(move_in->descriptors[0]),
+                 std::unique_ptr<worker::MovePieces> pieces, wire::Message* move_in) {
+  if (reply.code != 0 || pieces == nullptr) _exit(1);
+  worker::MoveIn(session, reply, std::move(pieces), std::move(move_in->descriptors[0]),
                  std::move(move_in->descriptors[1]));
   session.Start();
 }
@@ -376,8 +386,9 @@ int main(int count, char** words) {
   }
   std::vector<int> descriptors = session->lanes().descriptors();
   if (reply.segment_bytes != 0) descriptors.push_back(session->host_segment().descriptor());
+  auto pieces = OfferPieces(*session, move_in);
   Answer(control, reply, descriptors);
-  if (move_in) TakeSession(*session, reply, &*move_in);
+  if (move_in) TakeSession(*session, reply, std::move(pieces), &*move_in);
   auto* move_out = new worker::MoveOut(*session, std::move(request), reply);
   // The socket stays open for the session's life: what is known of images comes over it.
   HearDaemon(*session, *move_out, page.get(), control);

@@ -4,12 +4,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <optional>
 #include <thread>
 
 #include "server/protocol/moving.h"
 #include "server/worker/issue/executor.h"
-#include "server/worker/process/carried_arrays.h"
+#include "server/worker/process/contents_in.h"
 #include "server/worker/process/move_out.h"
 #include "server/worker/process/session.h"
 #include "server/worker/process/snapshot.h"
@@ -19,11 +18,9 @@
 namespace longwire::worker {
 namespace {
 
-constexpr size_t kReadPiece = size_t{8} << 20;
 // Of a call that waits for another thread of the worker.
 constexpr std::chrono::seconds kRepeatPatience{60};
 constexpr std::chrono::milliseconds kRepeatLook{1};
-const char* const kBroken = "the old worker's stream is broken";
 
 std::string Failed(const char* what, CUresult result) {
   return std::string(what) + " (error " + std::to_string(result) + ")";
@@ -31,8 +28,11 @@ std::string Failed(const char* what, CUresult result) {
 
 class Rebuilding {
  public:
-  Rebuilding(WorkerSession& session, const wire::OpenReply& reply, int stream)
-      : session_(session), reply_(reply), from_(stream) {}
+  Rebuilding(WorkerSession& session, const wire::OpenReply& reply, MovePieces& pieces, int stream)
+      : session_(session),
+        reply_(reply),
+        from_(stream),
+        contents_(session, from_, pieces, stream) {}
 
   // Empty once the session is what the old worker's was.
   std::string Run() {
@@ -40,12 +40,12 @@ class Rebuilding {
     std::string problem = TakeState();
     if (problem.empty()) problem = PlaceMemory();
     bool placed = false;
-    Contents contents;
     std::vector<std::byte> head;
     while (problem.empty()) {
-      if (!from_.ReadHead(&head)) return kBroken;
+      problem = contents_.AwaitFrame();
+      if (!problem.empty()) break;
+      if (!from_.ReadHead(&head)) return kBrokenStream;
       EntryHead entry;
-      Part part;
       SnapshotEnd end;
       if (!placed && message::Unpack(head, &entry) == wire::WireResult::kOk) {
         problem = Replay(entry);
@@ -54,24 +54,28 @@ class Rebuilding {
       if (!placed) problem = Place();
       placed = true;
       if (!problem.empty()) break;
-      if (message::Unpack(head, &contents) == wire::WireResult::kOk) {
-        problem = Find(contents);
-      } else if (message::Unpack(head, &part) == wire::WireResult::kOk) {
-        problem = Fill(contents, part);
-      } else if (message::Unpack(head, &end) == wire::WireResult::kOk) {
-        shown_.reset();
-        return end.frames == from_.frames() ? "" : kBroken;
-      } else {
-        problem = kBroken;
+      if (message::Unpack(head, &end) == wire::WireResult::kOk) {
+        return end.frames == from_.frames() ? contents_.Finish() : kBrokenStream;
       }
+      problem = TakeContents(head);
     }
     return problem;
   }
 
  private:
+  std::string TakeContents(const std::vector<std::byte>& head) {
+    Contents contents;
+    Part part;
+    SharedPiece shared;
+    if (message::Unpack(head, &contents) == wire::WireResult::kOk) return contents_.Find(contents);
+    if (message::Unpack(head, &part) == wire::WireResult::kOk) return contents_.Take(part);
+    if (message::Unpack(head, &shared) == wire::WireResult::kOk) return contents_.Take(shared);
+    return kBrokenStream;
+  }
+
   std::string TakeState() {
     std::vector<std::byte> head;
-    if (!from_.ReadHead(&head)) return kBroken;
+    if (!from_.ReadHead(&head)) return kBrokenStream;
     if (message::Unpack(head, &state_) != wire::WireResult::kOk ||
         state_.version != moving::kVersion) {
       return "the old worker writes another version";
@@ -118,13 +122,14 @@ class Rebuilding {
     entry.call.stream = head.stream;
     entry.result = head.result;
     entry.knowledge = head.knowledge;
-    if (std::max({head.arguments, head.reply, head.image}) > Journal::kMaxBytes) return kBroken;
+    if (std::max({head.arguments, head.reply, head.image}) > Journal::kMaxBytes)
+      return kBrokenStream;
     entry.call.arguments.resize(head.arguments);
     entry.reply.resize(head.reply);
     std::vector<std::byte> image(head.image);
     if (!from_.ReadBytes(entry.call.arguments) || !from_.ReadBytes(entry.reply) ||
         !from_.ReadBytes(image) || !Journal::Keeps(entry.call)) {
-      return kBroken;
+      return kBrokenStream;
     }
     if (!image.empty()) {
       entry.image = std::make_shared<const std::vector<std::byte>>(std::move(image));
@@ -163,8 +168,10 @@ class Rebuilding {
   // Before the journal: the driver looks at the memory that a graph's nodes are to use.
   std::string PlaceMemory() {
     session_.SetPrimaryContext(session_.devices().front());
-    CUresult result = session_.memory().Restore(state_.memory);
-    return result == CUDA_SUCCESS ? "" : Failed("its memory does not fit there", result);
+    std::string why;
+    CUresult result = session_.memory().Restore(state_.memory, &why);
+    if (result == CUDA_SUCCESS) return "";
+    return Failed("its memory does not fit there", result) + ": " + why;
   }
 
   // What is not in the journal.
@@ -192,82 +199,20 @@ class Rebuilding {
     return result == CUDA_SUCCESS ? "" : Failed("its events cannot be made again", result);
   }
 
-  std::string Find(const Contents& contents) {
-    if (contents.context != 0) {
-      CUdeviceptr address = 0;
-      size_t bytes = 0;
-      CUresult result =
-          PlaceOf(session_, contents.library, contents.context, contents.name, &address, &bytes);
-      if (result != CUDA_SUCCESS || address != contents.address || bytes != contents.bytes) {
-        return "the variable " + contents.name + " lies elsewhere there";
-      }
-      session_.SetPrimaryContext(session_.devices().front());
-    }
-    array_ = nullptr;
-    if (contents.array != 0) {
-      CUresult result = ArrayOf(session_, contents, &array_, &rows_);
-      if (result != CUDA_SUCCESS || rows_.bytes() != contents.bytes) {
-        return Failed("one of its arrays is another one there", result);
-      }
-    }
-    shown_.reset();
-    base_ = contents.address;
-    if (contents.chunk != 0) {
-      shown_.emplace(session_.memory(), contents.chunk, contents.bytes);
-      base_ = shown_->address();
-      if (shown_->result() != CUDA_SUCCESS) {
-        return Failed("its unmapped memory does not fit there", shown_->result());
-      }
-    }
-    shadow_ = session_.mirrors().Find(contents.shadow);
-    const bool fits = shadow_ == nullptr || shadow_->bytes == contents.bytes;
-    return contents.shadow == 0 || (shadow_ != nullptr && fits) ? "" : kBroken;
-  }
-
-  // Fresh memory is zero.
-  std::string Fill(const Contents& contents, const Part& part) {
-    if (part.offset > contents.bytes || part.bytes > contents.bytes - part.offset) return kBroken;
-    if (shadow_ != nullptr) {
-      return from_.ReadBytes({shadow_->shadow->data() + part.offset, part.bytes}) ? "" : kBroken;
-    }
-    piece_.resize(std::min<uint64_t>(kReadPiece, part.bytes));
-    for (uint64_t at = 0; at < part.bytes; at += kReadPiece) {
-      auto bytes = std::span(piece_).first(std::min<uint64_t>(kReadPiece, part.bytes - at));
-      if (!from_.ReadBytes(bytes)) return kBroken;
-      CUresult result = Store(part.offset + at, bytes);
-      if (result != CUDA_SUCCESS) return Failed("its memory cannot be written", result);
-    }
-    return "";
-  }
-
-  CUresult Store(uint64_t offset, std::span<std::byte> bytes) {
-    const DriverTable& driver = session_.driver();
-    if (array_ == nullptr) {
-      return driver.cuMemcpyHtoD_v2(base_ + offset, bytes.data(), bytes.size());
-    }
-    const uint64_t row = rows_.row_bytes;
-    if (offset % row != 0 || bytes.size() % row != 0) return CUDA_ERROR_INVALID_VALUE;
-    return CopyRows(driver, array_, rows_, offset / row, bytes.size() / row, bytes.data(), false);
-  }
-
   WorkerSession& session_;
   const wire::OpenReply& reply_;
   SnapshotReader from_;
   CarriedState state_;
-  std::vector<std::byte> piece_;
-  CUdeviceptr base_ = 0;  // of device memory
-  std::optional<ShownChunk> shown_;
-  // That the Parts go to; both nullptr: device memory.
-  std::shared_ptr<Mirror> shadow_;
-  CUarray array_ = nullptr;
-  ArrayRows rows_;
+  ContentsIn contents_;
 };
 
 }  // namespace
 
-void MoveIn(WorkerSession& session, const wire::OpenReply& reply, wire::Descriptor packets,
-            wire::Descriptor stream) {
-  std::string problem = Rebuilding(session, reply, stream.get()).Run();
+void MoveIn(WorkerSession& session, const wire::OpenReply& reply,
+            std::unique_ptr<MovePieces> pieces, wire::Descriptor packets, wire::Descriptor stream) {
+  std::string problem = Rebuilding(session, reply, *pieces, stream.get()).Run();
+  session.SetPrimaryContext(session.devices().front());
+  pieces.reset();
   stream = {};
   if (!problem.empty()) LogLine("a session did not move here: %s", problem.c_str());
   moving::MoveAnswer answer{problem.empty() ? CUDA_SUCCESS : CUDA_ERROR_NOT_PERMITTED, problem};

@@ -4,14 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
-#include <optional>
-#include <set>
 #include <thread>
 
 #include "base/memory_sizes.h"
 #include "server/protocol/moving.h"
 #include "server/worker/process/carried_arrays.h"
+#include "server/worker/process/contents_out.h"
 #include "server/worker/process/session.h"
 #include "server/worker/process/snapshot.h"
 #include "server/worker/support/log_line.h"
@@ -22,8 +20,6 @@ namespace {
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kPiece = size_t{8} << 20;
-constexpr size_t kZeroBlock = size_t{64} << 10;
 // What one frame's head can list (server/protocol/message.h).
 constexpr size_t kListedInFrame = message::kMaxElements;
 
@@ -36,27 +32,6 @@ constexpr std::array kOfThePlace = {
 
 bool NamesThePlace(int32_t attribute) {
   return std::ranges::count(kOfThePlace, static_cast<CUdevice_attribute>(attribute)) != 0;
-}
-
-bool IsZero(std::span<const std::byte> bytes) {
-  return bytes.empty() || (bytes[0] == std::byte{0} &&
-                           std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);
-}
-
-// The runs of blocks that are not zero, or all. False once `take` says so.
-template <class Take>
-bool ForEachUsed(std::span<const std::byte> read, bool all, const Take& take) {
-  size_t begin = 0, end = all ? read.size() : 0;
-  for (size_t at = 0; !all && at < read.size(); at += kZeroBlock) {
-    auto block = read.subspan(at, std::min(kZeroBlock, read.size() - at));
-    if (IsZero(block)) {
-      if (end > begin && !take(read.subspan(begin, end - begin))) return false;
-      begin = end = at + block.size();
-    } else {
-      end = at + block.size();
-    }
-  }
-  return end == begin || take(read.subspan(begin, end - begin));
 }
 
 }  // namespace
@@ -189,90 +164,21 @@ bool MoveOut::WriteJournal(SnapshotWriter& to) {
   return true;
 }
 
-bool MoveOut::WriteContents(SnapshotWriter& to, std::string* problem) {
-  std::vector<Contents> all;
-  std::set<uint64_t> accessible;
-  for (const CarriedMapping& mapping : session_.memory().Carry().mappings) {
-    if (!mapping.access || !accessible.insert(mapping.chunk).second) continue;
-    Contents& one = all.emplace_back();
-    one.address = mapping.address;
-    one.bytes = mapping.bytes;
-  }
-  for (const CarriedChunk& chunk : session_.memory().Hidden()) {
-    Contents& one = all.emplace_back();
-    one.chunk = chunk.number;
-    one.bytes = chunk.bytes;
-  }
-  for (const auto& mirror : session_.mirrors().All()) {
-    Contents& one = all.emplace_back();
-    one.shadow = mirror->id;
-    one.bytes = mirror->bytes;
-  }
-  *problem = FindArrays(session_, &all);
-  if (problem->empty()) *problem = FindVariables(session_, &all);
-  if (!problem->empty()) return false;
+// While the session runs on: to pin them takes some milliseconds.
+void MoveOut::TakePieces(int stream) {
+  if (pieces_ != nullptr) return;
   session_.SetPrimaryContext(session_.devices().front());
-  std::vector<std::byte> piece(kPiece);
-  for (const Contents& contents : all) {
-    if (!to.Write(contents) || !WriteBytesOf(to, contents, piece, problem)) return false;
-  }
-  return true;
-}
-
-// Most of what a program has in its memory was often never written.
-bool MoveOut::WriteBytesOf(SnapshotWriter& to, const Contents& contents, std::span<std::byte> piece,
-                           std::string* problem) {
-  const bool zeros_count = contents.context != 0 || contents.array != 0;
-  const auto mirror = session_.mirrors().Find(contents.shadow);
-  std::optional<ShownChunk> shown;
-  CUdeviceptr address = contents.address;
-  if (contents.chunk != 0) {
-    shown.emplace(session_.memory(), contents.chunk, contents.bytes);
-    address = shown->address();
-    if (shown->result() != CUDA_SUCCESS) {
-      *problem =
-          "its unmapped memory cannot be read (error " + std::to_string(shown->result()) + ")";
-      return false;
-    }
-  }
-  CUarray array = nullptr;
-  ArrayRows rows;
-  if (contents.array != 0) {
-    CUresult result = ArrayOf(session_, contents, &array, &rows);
-    if (result != CUDA_SUCCESS || rows.row_bytes > piece.size()) {
-      *problem = "one of its arrays cannot be read (error " + std::to_string(result) + ")";
-      return false;
-    }
-    piece = piece.first(piece.size() / rows.row_bytes * rows.row_bytes);
-  }
-  for (uint64_t at = 0; at < contents.bytes; at += piece.size()) {
-    std::span<const std::byte> read =
-        piece.first(std::min<uint64_t>(piece.size(), contents.bytes - at));
-    if (mirror != nullptr) read = {mirror->shadow->data() + at, read.size()};
-    CUresult result = CUDA_SUCCESS;
-    if (array != nullptr) {
-      result = CopyRows(session_.driver(), array, rows, at / rows.row_bytes,
-                        read.size() / rows.row_bytes, piece.data(), true);
-    } else if (mirror == nullptr) {
-      result = session_.driver().cuMemcpyDtoH_v2(piece.data(), address + at, read.size());
-    }
-    if (result != CUDA_SUCCESS) {
-      *problem = "its memory cannot be read (error " + std::to_string(result) + ")";
-      return false;
-    }
-    const bool written = ForEachUsed(read, zeros_count, [&](std::span<const std::byte> used) {
-      return to.Write(Part{at + static_cast<uint64_t>(used.data() - read.data()), used.size()}) &&
-             to.WriteBytes(used);
-    });
-    if (!written) return false;
-  }
-  return true;
+  wire::Descriptor offered = MovePieces::Offered(stream);
+  shared_ = offered.valid();
+  pieces_ = shared_ ? std::make_unique<MovePieces>(session_.driver(), std::move(offered))
+                    : std::make_unique<MovePieces>(session_.driver());
 }
 
 std::string MoveOut::Write(int stream) {
   SnapshotWriter to(stream);
   std::string problem;
-  if (WriteState(to, &problem) && WriteJournal(to) && WriteContents(to, &problem) && to.End()) {
+  if (WriteState(to, &problem) && WriteJournal(to) &&
+      ContentsOut(session_, to, *pieces_, shared_, stream).Write(&problem) && to.End()) {
     return "";
   }
   return problem.empty() ? "what it is could not be written" : problem;
@@ -297,6 +203,7 @@ void MoveOut::Serve(wire::Descriptor packets, wire::Descriptor stream) {
         open = Answer(socket, 0, "");
         continue;
       }
+      TakePieces(stream.get());
       bool quiet = WaitUntilQuiet(milliseconds(hold.patience));
       std::string why = quiet ? Unmovable() : "its work does not end";
       int32_t code = !quiet ? CUDA_ERROR_NOT_READY : why.empty() ? 0 : CUDA_ERROR_NOT_PERMITTED;
@@ -314,6 +221,8 @@ void MoveOut::Serve(wire::Descriptor packets, wire::Descriptor stream) {
   }
   if (held_) session_.log().Hold(false);
   held_ = false;
+  session_.SetPrimaryContext(session_.devices().front());
+  pieces_.reset();
 }
 
 }  // namespace longwire::worker

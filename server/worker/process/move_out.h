@@ -3,10 +3,11 @@
 // been.
 #pragma once
 
-#include <span>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "server/worker/process/move_pieces.h"
 #include "wire/open.h"
 #include "wire/socket.h"
 
@@ -36,15 +37,15 @@ class MoveOut {
   std::string Write(int stream);
   bool WriteState(class SnapshotWriter& to, std::string* problem);
   bool WriteJournal(class SnapshotWriter& to);
-  bool WriteContents(class SnapshotWriter& to, std::string* problem);
-  bool WriteBytesOf(class SnapshotWriter& to, const struct Contents& contents,
-                    std::span<std::byte> piece, std::string* problem);
+  void TakePieces(int stream);
   bool Answer(int socket, int32_t code, const std::string& sentence);
 
   WorkerSession& session_;
   wire::OpenRequest request_;
   const std::string opening_;
   bool held_ = false;
+  std::unique_ptr<MovePieces> pieces_;  // since the first hold
+  bool shared_ = false;                 // they are the new worker's
 };
 
 }  // namespace longwire::worker

@@ -26,9 +26,13 @@ bool SnapshotWriter::WriteBytes(std::span<const std::byte> bytes) {
   return true;
 }
 
+// In one piece, for which the reader wakes once.
 bool SnapshotWriter::WriteHead(const std::vector<std::byte>& packed) {
   const uint64_t bytes = packed.size();
-  return WriteBytes(std::as_bytes(std::span(&bytes, 1))) && WriteBytes(packed);
+  const auto length = std::as_bytes(std::span(&bytes, 1));
+  std::vector<std::byte> frame(length.begin(), length.end());
+  frame.insert(frame.end(), packed.begin(), packed.end());
+  return WriteBytes(frame);
 }
 
 bool SnapshotReader::ReadBytes(std::span<std::byte> bytes) {

@@ -1,7 +1,7 @@
 // What a session that moves is, as the old worker writes it into a stream and the new one reads it:
 // frames of a head and bytes, in this order: State, for each entry of the journal an EntryHead, for
-// each chunk of device memory, each variable of a module and each array a Contents with its Parts,
-// End.
+// each chunk of device memory, each variable of a module and each array a Contents with its Parts
+// or SharedPieces, End.
 #pragma once
 
 #include <cstdint>
@@ -94,6 +94,22 @@ struct Part {
   uint64_t offset = 0;
   uint64_t bytes = 0;
   auto Fields() { return std::tie(offset, bytes); }
+};
+
+// In the place of Parts where both workers share the pieces (move_pieces.h): what is at these
+// places of one of them belongs at `offset` and as far behind it. The old worker leaves the piece
+// alone until the new one has sent its number back, in one byte.
+struct SharedPiece {
+  static constexpr uint32_t kKind = 426;
+  struct Run {
+    uint64_t at = 0;  // in the piece
+    uint64_t bytes = 0;
+    auto Fields() { return std::tie(at, bytes); }
+  };
+  uint32_t piece = 0;
+  uint64_t offset = 0;  // of the Contents, where the piece begins
+  std::vector<Run> runs;
+  auto Fields() { return std::tie(piece, offset, runs); }
 };
 
 struct SnapshotEnd {

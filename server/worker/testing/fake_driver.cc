@@ -71,7 +71,10 @@ void FillMemory(DriverTable& table) {
   };
   table.cuMemHostUnregister = [](void*) { return FakeDriver::Get().Note("unpin"); };
   table.cuMemMap = [](CUdeviceptr, size_t, size_t, CUmemGenericAllocationHandle,
-                      unsigned long long) { return FakeDriver::Get().Note("map"); };
+                      unsigned long long) {
+    if (FakeDriver::Get().maps_fail) return CUDA_ERROR_OUT_OF_MEMORY;
+    return FakeDriver::Get().Note("map");
+  };
   table.cuMemUnmap = [](CUdeviceptr, size_t) { return FakeDriver::Get().Note("unmap"); };
   table.cuMemSetAccess = [](CUdeviceptr, size_t, const CUmemAccessDesc*, size_t) {
     return CUDA_SUCCESS;

@@ -41,6 +41,7 @@ class FakeDriver {
   std::atomic<bool> hold_unloads{false};  // the same of cuModuleUnload
   std::atomic<bool> hold_imports{false};  // and of cuMemImportFromShareableHandle
   std::atomic<bool> hold_copies{false};   // copies are issued, but their calls do not return
+  std::atomic<bool> maps_fail{false};     // cuMemMap: there is no memory
   // What launches a kernel, also one of a graph.
   decltype(DriverTable::cuLaunchKernel) launch_kernel;
   // Gets each launch's parameters and returns its result.

@@ -1,0 +1,240 @@
+#include "server/worker/process/contents_out.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <set>
+
+#include "server/worker/process/carried_arrays.h"
+#include "server/worker/process/session.h"
+
+namespace longwire::worker {
+namespace {
+
+constexpr size_t kZeroBlock = size_t{64} << 10;
+// Of arrays and shadows; no row is longer.
+constexpr size_t kPartBytes = size_t{8} << 20;
+
+bool IsZero(std::span<const std::byte> bytes) {
+  return bytes.empty() || (bytes[0] == std::byte{0} &&
+                           std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);
+}
+
+// The runs of blocks that are not zero, or all. False once `take` says so.
+template <class Take>
+bool ForEachUsed(std::span<const std::byte> read, bool all, const Take& take) {
+  size_t begin = 0, end = all ? read.size() : 0;
+  for (size_t at = 0; !all && at < read.size(); at += kZeroBlock) {
+    auto block = read.subspan(at, std::min(kZeroBlock, read.size() - at));
+    if (IsZero(block)) {
+      if (end > begin && !take(begin, end - begin)) return false;
+      begin = end = at + block.size();
+    } else {
+      end = at + block.size();
+    }
+  }
+  return end == begin || take(begin, end - begin);
+}
+
+// Device memory that stays where it is while all is written.
+bool IsMemory(const Contents& contents) {
+  return contents.chunk == 0 && contents.shadow == 0 && contents.array == 0;
+}
+
+}  // namespace
+
+ContentsOut::ContentsOut(WorkerSession& session, SnapshotWriter& to, MovePieces& pieces,
+                         bool shared, int stream)
+    : session_(session),
+      to_(to),
+      pieces_(pieces),
+      shared_(shared),
+      stream_(stream),
+      away_(MovePieces::kPieces) {
+  for (size_t piece = 0; piece < MovePieces::kPieces; ++piece) free_.push_back(piece);
+}
+
+std::string ContentsOut::FindAll() {
+  std::set<uint64_t> accessible;
+  for (const CarriedMapping& mapping : session_.memory().Carry().mappings) {
+    if (!mapping.access || !accessible.insert(mapping.chunk).second) continue;
+    Contents& one = all_.emplace_back();
+    one.address = mapping.address;
+    one.bytes = mapping.bytes;
+  }
+  for (const CarriedChunk& chunk : session_.memory().Hidden()) {
+    Contents& one = all_.emplace_back();
+    one.chunk = chunk.number;
+    one.bytes = chunk.bytes;
+  }
+  for (const auto& mirror : session_.mirrors().All()) {
+    Contents& one = all_.emplace_back();
+    one.shadow = mirror->id;
+    one.bytes = mirror->bytes;
+  }
+  std::string problem = FindArrays(session_, &all_);
+  return problem.empty() ? FindVariables(session_, &all_) : problem;
+}
+
+bool ContentsOut::Write(std::string* problem) {
+  *problem = FindAll();
+  if (!problem->empty()) return false;
+  session_.SetPrimaryContext(session_.devices().front());
+  for (size_t number = 0; number < all_.size(); ++number) {
+    const Contents& contents = all_[number];
+    bool written = to_.Write(contents);
+    if (written && IsMemory(contents)) {
+      written = WriteMemory(number, problem);
+    } else if (written) {
+      next_ = number + 1;
+      written = contents.chunk != 0   ? WriteHidden(contents, problem)
+                : contents.array != 0 ? WriteArray(contents, problem)
+                                      : WriteShadow(contents);
+    }
+    if (!written) return false;
+  }
+  return true;
+}
+
+bool ContentsOut::Fails(CUresult result, std::string* problem) {
+  if (result == CUDA_SUCCESS) return false;
+  *problem = "its memory cannot be read (error " + std::to_string(result) + ")";
+  return true;
+}
+
+// As many copies as there are pieces, across chunks: between two small ones the device does not
+// wait.
+bool ContentsOut::BeginMore(std::string* problem) {
+  if (shared_ && !TakeBack(false)) return false;
+  while (!free_.empty() && next_ < all_.size() && IsMemory(all_[next_])) {
+    const Contents& contents = all_[next_];
+    Turn turn{next_, next_at_, MovePieces::kPieceBytes, free_.back()};
+    turn.bytes = std::min<uint64_t>(turn.bytes, contents.bytes - next_at_);
+    next_at_ += turn.bytes;
+    if (next_at_ == contents.bytes) {
+      ++next_;
+      next_at_ = 0;
+    }
+    if (turn.bytes == 0) continue;
+    free_.pop_back();
+    begun_.push_back(turn);
+    CUresult result = pieces_.BeginOut(turn.piece, contents.address + turn.offset, turn.bytes);
+    if (result == CUDA_SUCCESS) result = pieces_.Mark(turn.piece);
+    if (Fails(result, problem)) return false;
+  }
+  return true;
+}
+
+bool ContentsOut::WriteMemory(size_t number, std::string* problem) {
+  for (uint64_t written = 0; written < all_[number].bytes;) {
+    if (!BeginMore(problem)) return false;
+    if (begun_.empty()) {
+      if (!TakeBack(true)) return false;
+      continue;
+    }
+    const Turn turn = begun_.front();
+    begun_.pop_front();
+    if (!WriteTurn(turn, problem)) return false;
+    written += turn.bytes;
+  }
+  return true;
+}
+
+// Most of what a program has in its memory was often never written.
+bool ContentsOut::WriteTurn(const Turn& turn, std::string* problem) {
+  if (Fails(pieces_.Wait(turn.piece), problem)) return false;
+  const bool all = all_[turn.contents].context != 0;
+  const std::span<const std::byte> read = pieces_.piece(turn.piece).first(turn.bytes);
+  if (!shared_) {
+    free_.push_back(turn.piece);
+    return WriteParts(turn.offset, read, all);
+  }
+  SharedPiece shared{static_cast<uint32_t>(turn.piece), turn.offset, {}};
+  ForEachUsed(read, all, [&](size_t at, size_t bytes) {
+    shared.runs.push_back({at, bytes});
+    return true;
+  });
+  if (shared.runs.empty()) {
+    free_.push_back(turn.piece);
+    return true;
+  }
+  away_[turn.piece] = true;
+  return to_.Write(shared);
+}
+
+bool ContentsOut::WriteParts(uint64_t offset, std::span<const std::byte> read, bool all) {
+  return ForEachUsed(read, all, [&](size_t at, size_t bytes) {
+    return to_.Write(Part{offset + at, bytes}) && to_.WriteBytes(read.subspan(at, bytes));
+  });
+}
+
+// What the new worker has read. False if it is gone, or says of a piece what cannot be.
+bool ContentsOut::TakeBack(bool wait) {
+  std::array<unsigned char, MovePieces::kPieces> numbers{};
+  ssize_t got = -1;
+  do {
+    got = recv(stream_, numbers.data(), numbers.size(), wait ? 0 : MSG_DONTWAIT);
+  } while (got < 0 && errno == EINTR);
+  if (got < 0 && errno == EAGAIN) return true;
+  for (ssize_t i = 0; i < got; ++i) {
+    const size_t piece = numbers[static_cast<size_t>(i)];
+    if (piece >= away_.size() || !away_[piece]) return false;
+    away_[piece] = false;
+    free_.push_back(piece);
+  }
+  return got > 0;
+}
+
+bool ContentsOut::WriteHidden(const Contents& contents, std::string* problem) {
+  ShownChunk shown(session_.memory(), contents.chunk, contents.bytes);
+  if (shown.result() != CUDA_SUCCESS) {
+    *problem = "its unmapped memory cannot be read (error " + std::to_string(shown.result()) + ")";
+    return false;
+  }
+  const size_t number = static_cast<size_t>(&contents - all_.data());
+  for (uint64_t at = 0; at < contents.bytes;) {
+    if (free_.empty() && !TakeBack(true)) return false;
+    const size_t bytes = std::min<uint64_t>(MovePieces::kPieceBytes, contents.bytes - at);
+    const Turn turn{number, at, bytes, free_.back()};
+    free_.pop_back();
+    CUresult result = pieces_.BeginOut(turn.piece, shown.address() + at, bytes);
+    if (result == CUDA_SUCCESS) result = pieces_.Mark(turn.piece);
+    if (Fails(result, problem) || !WriteTurn(turn, problem)) return false;
+    at += bytes;
+  }
+  return true;
+}
+
+bool ContentsOut::WriteArray(const Contents& contents, std::string* problem) {
+  CUarray array = nullptr;
+  ArrayRows rows;
+  CUresult result = ArrayOf(session_, contents, &array, &rows);
+  if (result != CUDA_SUCCESS || rows.row_bytes > kPartBytes) {
+    *problem = "one of its arrays cannot be read (error " + std::to_string(result) + ")";
+    return false;
+  }
+  std::vector<std::byte> part(kPartBytes / rows.row_bytes * rows.row_bytes);
+  for (uint64_t at = 0; at < contents.bytes; at += part.size()) {
+    const auto read = std::span(part).first(std::min<uint64_t>(part.size(), contents.bytes - at));
+    result = CopyRows(session_.driver(), array, rows, at / rows.row_bytes,
+                      read.size() / rows.row_bytes, read.data(), true);
+    if (Fails(result, problem) || !WriteParts(at, read, true)) return false;
+  }
+  return true;
+}
+
+bool ContentsOut::WriteShadow(const Contents& contents) {
+  const auto mirror = session_.mirrors().Find(contents.shadow);
+  if (mirror == nullptr) return false;
+  for (uint64_t at = 0; at < contents.bytes; at += kPartBytes) {
+    const size_t bytes = std::min<uint64_t>(kPartBytes, contents.bytes - at);
+    if (!WriteParts(at, {mirror->shadow->data() + at, bytes}, false)) return false;
+  }
+  return true;
+}
+
+}  // namespace longwire::worker

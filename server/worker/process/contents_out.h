@@ -1,0 +1,60 @@
+// Writes the bytes of a session that moves, in the old worker: of its chunks, mirrors, variables
+// and arrays. Device memory goes by pieces, of which the device copies some while others are
+// written.
+#pragma once
+
+#include <deque>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "server/worker/process/move_pieces.h"
+#include "server/worker/process/snapshot.h"
+
+namespace longwire::worker {
+
+class WorkerSession;
+
+class ContentsOut {
+ public:
+  // `shared`: the pieces are the new worker's, which hands them back over `stream`.
+  ContentsOut(WorkerSession& session, SnapshotWriter& to, MovePieces& pieces, bool shared,
+              int stream);
+
+  // All that the session has. False with a sentence in *problem, or without one if the stream
+  // broke.
+  bool Write(std::string* problem);
+
+ private:
+  // Bytes that the device copies, or has copied.
+  struct Turn {
+    size_t contents = 0;  // of all_
+    uint64_t offset = 0;
+    size_t bytes = 0;
+    size_t piece = 0;
+  };
+  std::string FindAll();
+  bool BeginMore(std::string* problem);
+  bool WriteMemory(size_t number, std::string* problem);
+  bool WriteHidden(const Contents& contents, std::string* problem);
+  bool WriteArray(const Contents& contents, std::string* problem);
+  bool WriteShadow(const Contents& contents);
+  bool WriteTurn(const Turn& turn, std::string* problem);
+  bool WriteParts(uint64_t offset, std::span<const std::byte> read, bool all);
+  bool TakeBack(bool wait);
+  bool Fails(CUresult result, std::string* problem);
+
+  WorkerSession& session_;
+  SnapshotWriter& to_;
+  MovePieces& pieces_;
+  const bool shared_;
+  const int stream_;
+  std::vector<Contents> all_;
+  std::deque<Turn> begun_;
+  size_t next_ = 0;       // the first of all_ of which not all is begun,
+  uint64_t next_at_ = 0;  // and its first byte that is not
+  std::vector<size_t> free_;
+  std::vector<bool> away_;  // pieces that the new worker has
+};
+
+}  // namespace longwire::worker
