@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <set>
 #include <thread>
 #include <utility>
@@ -52,7 +53,7 @@ Progress UnfinishedStreams() {
   return progress;
 }
 
-// What the mirrors have, as it is compared; all go through one channel.
+// What the mirrors of one channel have, as it is compared.
 struct Compared {
   std::shared_ptr<Channel> channel;
   std::vector<Mirror*> mirrors;
@@ -60,21 +61,27 @@ struct Compared {
   bool any_pinned = false;
 };
 
-// False: nothing can be exchanged while work runs. Everything that the program shares with kernels
-// belongs to a state, managed memory as well.
-bool Collect(Mirrors& mirrors, Compared* all) LONGWIRE_REQUIRES(mirrors.mutex) {
+// False: nothing can be exchanged while work runs. Everything that the program shares with the
+// kernels of a server belongs to a state, managed memory as well, and one channel has to carry it;
+// unless words are independent.
+bool Collect(Mirrors& mirrors, uint32_t channel, Compared* all) LONGWIRE_REQUIRES(mirrors.mutex) {
+  auto found = mirrors.channels.find(channel);
+  if (found == mirrors.channels.end()) return false;
+  all->channel = found->second;
+  const ClientSession* session = all->channel->stream->session;
+  const bool independent = AreIndependent(*all->channel);
   for (auto& [address, mirror] : mirrors.by_address) {
-    if (!IsThere(*mirror)) continue;
-    if (all->channel != nullptr && all->channel != mirror->channel) return false;
-    all->channel = mirror->channel;
+    if (!IsThere(*mirror) || mirror->channel->stream->session != session) continue;
+    const bool other = mirror->channel != all->channel;
+    if (other && !independent) return false;
+    if (other) continue;
     all->mirrors.push_back(mirror.get());
     all->bytes += mirror->range.bytes;
     all->any_pinned |= !mirror->range.managed;
   }
   return all->any_pinned && all->bytes <= wire::kLookBytes &&
          all->mirrors.size() <= wire::kLookMirrors &&
-         all->channel->stream->context->sticky.load() == 0 &&
-         all->channel->stream->session->opened().protocol >= kLooks;
+         all->channel->stream->context->sticky.load() == 0 && session->opened().protocol >= kLooks;
 }
 
 // A copy of all of it. Each range begins as far from a cache line's begin as the memory itself, so
@@ -112,14 +119,19 @@ bool Copied::Make(const Compared& all) {
   return read;
 }
 
-// Whether bytes are on their way to memory of the program that is not mirrored, or will be.
-bool CopiesAreOnTheirWay(const Channel& channel) {
+// Whether bytes are on their way to memory of the program that is not mirrored, or will be: from
+// any server, as all answers that have come are taken in together.
+bool CopiesAreOnTheirWay() {
   static const bool waits = !wire::GuardIsOff("copies_first");
-  return waits && (channel.stream->session->transfers().AwaitsBytes() || LateWritesAnywhere());
+  const auto awaits = [](ClientSession* session) { return session->transfers().AwaitsBytes(); };
+  return waits && (LateWritesAnywhere() || std::ranges::any_of(Sessions(), awaits));
 }
 
+// Through one channel.
 class Exchange {
  public:
+  explicit Exchange(uint32_t channel) : channel_(channel) {}
+
   // A look at both sides; true if anything has changed.
   bool Run(Mirrors& mirrors);
   // After it: the shortest time until the next one.
@@ -140,6 +152,7 @@ class Exchange {
 
   bool TakeHeld(Mirrors& mirrors, const Channel* channel) LONGWIRE_REQUIRES(mirrors.mutex);
 
+  const uint32_t channel_;
   Copied first_, second_;
   bool independent_ = false;
   uint64_t bytes_ = 0;  // that were compared
@@ -232,12 +245,12 @@ bool Exchange::Run(Mirrors& mirrors) {
   // While another thread takes in what the device wrote, a word could be in both directions at
   // once.
   if (mirrors.pulling) return false;
-  if (!Collect(mirrors, &all)) return TakeHeld(mirrors, nullptr);
+  if (!Collect(mirrors, channel_, &all)) return TakeHeld(mirrors, nullptr);
   bytes_ = all.bytes;
   independent_ = AreIndependent(*all.channel);
   KeepPromise(mirrors);
   const bool sent_word = independent_ ? SendAllWords(mirrors, all) : SendWord(mirrors, all);
-  if (held_ || CopiesAreOnTheirWay(*all.channel)) {
+  if (held_ || CopiesAreOnTheirWay()) {
     return TakeHeld(mirrors, all.channel.get()) || sent_word;
   }
   const uint64_t applied = mirrors.applied;
@@ -277,7 +290,7 @@ bool MayApply(Mirrors& mirrors) LONGWIRE_REQUIRES(mirrors.mutex) {
 // what the device has written behind such a copy would arrive first. No channel: whatever is left.
 bool Exchange::TakeHeld(Mirrors& mirrors, const Channel* channel) {
   if (!held_) return false;
-  if (channel != nullptr && (CopiesAreOnTheirWay(*channel) || !MayApply(mirrors))) return false;
+  if (channel != nullptr && (CopiesAreOnTheirWay() || !MayApply(mirrors))) return false;
   const uint64_t applied = mirrors.applied;
   if (channel != nullptr) ApplyArrived(mirrors);
   mirrors.asked.erase(mirrors.asked.find(asked_));
@@ -314,10 +327,15 @@ bool AwaitRunningWork(Mirrors& mirrors, uint64_t* looked) {
   return false;
 }
 
+void AddNew(Mirrors& mirrors, std::map<uint32_t, Exchange>* exchanges) {
+  base::MutexLock lock(mirrors.mutex);
+  for (const auto& [number, channel] : mirrors.channels) exchanges->try_emplace(number, number);
+}
+
 void Watch(void*) {
   prctl(PR_SET_TIMERSLACK, 1000UL);  // nanoseconds
   Mirrors& mirrors = TheMirrors();
-  Exchange exchange;
+  std::map<uint32_t, Exchange> exchanges;
   uint64_t looked = 0;
   while (AwaitRunningWork(mirrors, &looked)) {
     microseconds pause = kShortestPause;
@@ -325,8 +343,14 @@ void Watch(void*) {
     for (bool runs = true, changed = true; runs || changed;) {
       if (ClientSession::over() != CUDA_SUCCESS) return;
       runs = !UnfinishedStreams().empty();
-      changed = exchange.Run(mirrors);
-      const microseconds least = exchange.Pause(changed);
+      changed = false;
+      microseconds least = kShortestPause;
+      AddNew(mirrors, &exchanges);
+      for (auto& [channel, exchange] : exchanges) {
+        const bool here = exchange.Run(mirrors);
+        least = std::max(least, exchange.Pause(here));
+        changed |= here;
+      }
       pause = changed ? least : std::max(least, std::min(2 * pause, kLongestPause));
       std::this_thread::sleep_for(pause);
     }

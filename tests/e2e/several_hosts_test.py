@@ -49,6 +49,16 @@ class SeveralHostsTest(unittest.TestCase):
             result = self.across("across_order.static", "150", "3", servers=servers)
         self.assertIsNone(programs.what_is_wrong("across_order", result), self.logs())
 
+    def test_kernels_that_run_on_both_hear_the_program(self):
+        result = self.across("across_pinned.static", "20", "30")
+        self.assertIsNone(programs.what_is_wrong("across_pinned", result), self.logs())
+
+    def test_the_same_on_two_devices_of_one(self):
+        with server.Server(software_devices=2) as both:
+            result = both.run("across_pinned.static", "20", "30", LONGWIRE_DEVICES=2,
+                              LONGWIRE_LIVE_WORDS="independent")
+        self.assertIsNone(programs.what_is_wrong("across_pinned", result), both.log_tail())
+
     def test_copies_of_all_forms_between_two(self):
         self.expect_pass("across_copies")
         self.assertIn("has a bridge to", self.logs())

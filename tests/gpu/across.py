@@ -23,7 +23,8 @@ SOCKETS = {"NCCL_P2P_DISABLE": 1, "NCCL_SHM_DISABLE": 1, "NCCL_IB_DISABLE": 1,
            "NCCL_SOCKET_IFNAME": "lo", "NCCL_DEBUG": "WARN", "GLOO_SOCKET_IFNAME": "lo",
            "MASTER_ADDR": "127.0.0.1", "WORLD_SIZE": 2}
 # What NCCL's kernels and its proxy share has to come word by word (docs/nccl.md).
-WORDS = {"NCCL_PROTO": "LL", "LONGWIRE_LIVE_WORDS": "independent"}
+WORDS = {"NCCL_PROTO": "LL", "LONGWIRE_LIVE_WORDS": "independent", "NCCL_MAX_NCHANNELS": 1,
+         "NCCL_BUFFSIZE": 262144, "NCCL_LL128_BUFFSIZE": 262144}
 TORCH = frameworks.Framework("torch_across", ["torch_across"])
 
 
