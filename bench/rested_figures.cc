@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstring>
+#include <random>
 #include <string>
 #include <thread>
 
@@ -206,9 +207,15 @@ void Sizes(Device& device) {
   std::array<CUstream, kInFlight> streams{};
   for (CUstream& stream : streams) CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
   CHECK(cuMemAlloc(&address, largest * kInFlight));
-  std::vector<char> pageable(largest * kInFlight, 1);
+  std::vector<char> pageable(largest * kInFlight);
   CHECK(cuMemAllocHost(&pinned, largest * kInFlight));
-  std::memset(pinned, 1, largest * kInFlight);
+  // Not bytes that a trial of compression would make small.
+  std::mt19937_64 random(1);
+  for (size_t at = 0; at < pageable.size(); at += sizeof(uint64_t)) {
+    const uint64_t bits = random();
+    std::memcpy(&pageable[at], &bits, sizeof(bits));
+  }
+  std::memcpy(pinned, pageable.data(), pageable.size());
   for (size_t bytes = size_t{4} << 10; bytes <= largest; bytes *= 4) {
     MeasureSize(device, "pageable", pageable.data(), address, streams, bytes);
     MeasureSize(device, "pinned", static_cast<char*>(pinned), address, streams, bytes);

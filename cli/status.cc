@@ -164,7 +164,7 @@ void PrintWithdrawn(const transport::Daemon& daemon) {
   if (!daemon.has_withdrawn()) return;
   const transport::PoolWithdrawal& told = daemon.withdrawn();
   const std::string by = told.by().empty() ? "" : " by " + Printable(told.by());
-  std::string then = told.drain() ? "; its sessions end by themselves" : "";
+  std::string then = told.drain() ? "; its sessions move away or end by themselves" : "";
   if (told.seconds() != 0) then = "; what runs is ended in " + std::to_string(told.left()) + " s";
   std::printf("%s in the pool%s: no new sessions are placed here%s; longwire status --pool\n",
               told.drain() ? "drained" : "cordoned", by.c_str(), then.c_str());

@@ -74,6 +74,8 @@ class LinkSession {
   bool AdoptLanes(wire::Message& message, uint32_t lanes);
   void AnswerView(const wire::Message& message);
   void AnswerSuspension(const wire::Message& message);
+  bool AskServers(const transport::SuspendRequest& request, wire::SuspensionReply* reply);
+  bool AskWhereItIs(transport::SuspendRequest request, wire::SuspensionReply* reply);
   bool AskSuspension(const transport::Address& server, const transport::SuspendRequest& request,
                      wire::SuspensionReply* reply);
   std::optional<size_t> FirstOf(ServerRace::Try attempt, std::string* sentence);

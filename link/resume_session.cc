@@ -38,7 +38,8 @@ void LinkSession::NoteSession(const transport::Token& token) {
 }
 
 void LinkSession::SetWhereabouts(const ServerChannel& server) {
-  whereabouts_.Begin(session_, server);
+  const auto program = wire::PeerCredentials(socket_.get());
+  whereabouts_.Begin(session_, server, program ? program->pid : 0);
   const auto lanes = static_cast<uint32_t>(lanes_.size() - 1);
   for (auto& lane : lanes_) {
     // The session's own logs are relayed by the thread that uses the record.

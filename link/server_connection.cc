@@ -277,6 +277,25 @@ ServerChannel ServerConnection::Beside(const ServerChannel& other) {
   return made;
 }
 
+void ServerConnection::NotePlace(const void* who, SessionPlace place) {
+  base::MutexLock lock(mutex_);
+  places_[who] = std::move(place);
+}
+
+void ServerConnection::ForgetPlace(const void* who) {
+  base::MutexLock lock(mutex_);
+  places_.erase(who);
+}
+
+std::vector<ServerConnection::SessionPlace> ServerConnection::PlacesOf(pid_t program) {
+  base::MutexLock lock(mutex_);
+  std::vector<SessionPlace> places;
+  for (const auto& [who, place] : places_) {
+    if (place.program == program) places.push_back(place);
+  }
+  return places;
+}
+
 void ServerConnection::GiveBack(ServerChannel channel) {
   if (channel.channel->GetState(false) != GRPC_CHANNEL_READY) return;
   base::MutexLock lock(mutex_);

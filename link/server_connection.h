@@ -3,9 +3,11 @@
 #pragma once
 
 #include <grpcpp/grpcpp.h>
+#include <sys/types.h>
 
 #include <atomic>
 #include <chrono>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -58,6 +60,15 @@ class ServerConnection {
   std::optional<ServerChannel> To(const std::string& server, std::string* sentence);
   // Another connection to the same server with the same identity; it may not be up yet.
   ServerChannel Beside(const ServerChannel& other);
+  // Where the sessions of a program of this host are now, by who knows of each (Whereabouts).
+  struct SessionPlace {
+    pid_t program = 0;
+    uint64_t session = 0;  // its number there
+    std::string server;
+  };
+  void NotePlace(const void* who, SessionPlace place);
+  void ForgetPlace(const void* who);
+  std::vector<SessionPlace> PlacesOf(pid_t program);
   // Keeps the connection for the next session if it still works.
   void GiveBack(ServerChannel channel);
 
@@ -76,6 +87,7 @@ class ServerConnection {
   base::Mutex mutex_{base::ranks::kServerConnection};
   grpc::CompletionQueue looks_;  // at connections in idle_
   std::vector<ServerChannel> idle_ LONGWIRE_GUARDED_BY(mutex_);
+  std::map<const void*, SessionPlace> places_ LONGWIRE_GUARDED_BY(mutex_);
 };
 
 // Waits until the connection is up, the deadline passes or `given_up` is set. False with a sentence

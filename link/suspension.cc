@@ -13,6 +13,9 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kConnectPatience{3300};
 // A server that writes or reads much memory takes minutes.
 constexpr std::chrono::minutes kAnswerPatience{30};
+// Of a session that has just moved: until its lanes have heard where it is.
+constexpr int kLooks = 4;
+constexpr std::chrono::milliseconds kBetweenLooks{500};
 
 transport::SuspendRequest RequestFor(const wire::SuspensionRequest& asked) {
   transport::SuspendRequest request;
@@ -62,6 +65,29 @@ bool LinkSession::AskSuspension(const transport::Address& server,
   return reply->answered;
 }
 
+// The server to which the program's session has moved may be none of those that it names, and has
+// another number for it. The program asks by a connection of its own.
+bool LinkSession::AskWhereItIs(transport::SuspendRequest request, wire::SuspensionReply* reply) {
+  const auto program = wire::PeerCredentials(socket_.get());
+  if (!program) return false;
+  for (const ServerConnection::SessionPlace& place : servers_.PlacesOf(program->pid)) {
+    std::string problem;
+    auto server = transport::ParseAddress(place.server, &problem);
+    request.set_session(place.session);
+    if (server && AskSuspension(*server, request, reply)) return true;
+  }
+  return false;
+}
+
+bool LinkSession::AskServers(const transport::SuspendRequest& request,
+                             wire::SuspensionReply* reply) {
+  if (AskWhereItIs(request, reply)) return true;
+  for (const transport::Address& server : servers_.Order()) {
+    if (AskSuspension(server, request, reply)) return true;
+  }
+  return false;
+}
+
 void LinkSession::AnswerSuspension(const wire::Message& message) {
   wire::SuspensionRequest asked;
   wire::Reader reader(message.bytes);
@@ -71,8 +97,8 @@ void LinkSession::AnswerSuspension(const wire::Message& message) {
   } else {
     reply.sentence = servers_.problem();
     const transport::SuspendRequest request = RequestFor(asked);
-    for (const transport::Address& server : servers_.Order()) {
-      if (AskSuspension(server, request, &reply)) break;
+    for (int i = 0; i < kLooks && !AskServers(request, &reply); ++i) {
+      std::this_thread::sleep_for(kBetweenLooks);
     }
   }
   transport::Log(transport::LogLevel::kInfo, asked.session,

@@ -16,6 +16,9 @@ namespace longwire::link {
 class Whereabouts {
  public:
   explicit Whereabouts(ServerConnection& servers) : servers_(servers) {}
+  ~Whereabouts() { servers_.ForgetPlace(this); }
+  Whereabouts(const Whereabouts&) = delete;
+  Whereabouts& operator=(const Whereabouts&) = delete;
 
   struct Place {
     uint64_t session = 0;
@@ -23,7 +26,8 @@ class Whereabouts {
     uint32_t moves = 0;  // that led there
   };
 
-  void Begin(uint64_t session, const ServerChannel& server);
+  // `program`: its process, which may ask where its session is (link/suspension.cc).
+  void Begin(uint64_t session, const ServerChannel& server, pid_t program);
   Place Get();
   // What the server of that place has answered, to which `moves` led. False with a sentence if
   // nobody can connect to such a server.
@@ -32,8 +36,11 @@ class Whereabouts {
   ServerChannel Connect();
 
  private:
+  void Tell();
+
   ServerConnection& servers_;
   base::Mutex mutex_{base::ranks::kWhereabouts};
+  pid_t program_ LONGWIRE_GUARDED_BY(mutex_) = 0;
   Place place_ LONGWIRE_GUARDED_BY(mutex_);
   ServerChannel server_ LONGWIRE_GUARDED_BY(mutex_);  // how to reach it; without a connection
 };

@@ -54,6 +54,7 @@ inline constexpr std::string_view kGuards[] = {
     "moved_answers",   // a session in a worker that answers otherwise: worker/support/journal.cc
     "moves_from",      // sessions of servers that nobody named: server/daemon/hand_over_call.cc
     "moves_identity",  // sessions for identities without proof: server/daemon/hand_over_call.cc
+    "moves_place",     // sessions without a place of their own: server/daemon/pool/places.cc
     "one_word",        // words that are seen one by one: wire/live/changed_word.cc
     "opening_rate",    // sessions that are opened too fast: server/admission/openings.cc
     "peer",            // programs of other users at a local socket: wire/socket.cc

@@ -28,6 +28,10 @@ inline constexpr size_t kLaneRingBytes = size_t{4} << 20;
 // the client's request sets other sizes.
 inline constexpr size_t kLaneCopyBytes = size_t{1} << 20;
 inline constexpr size_t kLaneChunkBytes = size_t{512} << 10;
+// Of copies up to kBesideLanesBytes the log carries as much as keeps it busy while the lanes'
+// threads wake up, so that no call behind it waits for more than this.
+inline constexpr size_t kBesideLanesBytes = size_t{16} << 20;
+inline constexpr size_t kLogAheadBytes = size_t{2} << 20;
 
 // A slot (wire/lane.h) holds one such piece. All slots of a session together hold as much as the
 // upload window allows: more bytes cannot be in flight.

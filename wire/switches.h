@@ -19,12 +19,14 @@ inline constexpr std::string_view kSwitches[] = {
     "answers-first",         // link, daemon: the next read starts after the answer was sent
     "attributes-with-load",  // program: functions' attributes come with a small module's load
     "awake",                 // link, daemon, worker: threads stay awake between requests
+    "batch-rates",           // link, daemon: single messages show that a network is fast
     "bridges",               // program, daemon: copies between servers go from the one to the other
     "drain",                 // keeper: free memory of sessions is reclaimed for a lease
     "early-copies",          // program: copies to the device return when their bytes are taken
     "early-reuse",           // program: freed memory is used again before earlier work is complete
     "early-wakes",           // link, daemon, worker: who is next is woken with the first message
     "info-pages",            // worker, keeper: what is free is read from shared memory
+    "joined-credits",        // worker: credit for uploads leaves with the next message
     "joined-ends",           // worker: all that a completion brings is published at once
     "kept-limits",           // program: a context's limits are requested once
     "late-comparisons",      // program: launches wait in the worker for the program's writes
@@ -33,8 +35,10 @@ inline constexpr std::string_view kSwitches[] = {
     "launch-samples",        // worker: one launch of many is measured, for histograms
     "live-exchange",         // program: words are exchanged with kernels that run
     "live-pinned",           // program: on the server's host kernels reach pinned memory itself
+    "log-beside-lanes",      // program, worker: the log carries a part of copies that use lanes
     "module-cache",          // program: images that the server knows are not sent again
     "own-polling",           // link, daemon, command: threads poll their own gRPC connections
+    "piece-by-piece",        // program, link, daemon, worker: copies pass through in small pieces
     "predicted-spins",       // program, link, daemon, worker: threads spin as long as recent waits
     "pulls-with-waits",      // program: the device's writes come with the awaited completion
     "quiet-ends",            // worker: without printing kernels, completions need no driver wait

@@ -48,7 +48,7 @@ std::string WithdrawalText(const transport::PoolHost& host) {
   if (!told.heard()) return text + "; the host does not know of it yet";
   if (!told.drain()) return text;
   if (host.sessions() == 0) return text + "; nothing runs there any more";
-  if (told.seconds() == 0) return text + "; its sessions end by themselves";
+  if (told.seconds() == 0) return text + "; its sessions move away or end by themselves";
   return text + "; what runs is ended in " + std::to_string(told.left()) + " s";
 }
 

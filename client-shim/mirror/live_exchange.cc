@@ -11,6 +11,7 @@
 
 #include "base/memory_sizes.h"
 #include "client-shim/mirror/file_mirrors.h"
+#include "client-shim/mirror/look_choice.h"
 #include "client-shim/mirror/mirror_table.h"
 #include "client-shim/mirror/words.h"
 #include "client-shim/stream/host_writes.h"
@@ -56,31 +57,40 @@ Progress UnfinishedStreams() {
 // What the mirrors of one channel have, as it is compared.
 struct Compared {
   std::shared_ptr<Channel> channel;
-  std::vector<Mirror*> mirrors;
+  std::vector<MirrorPart> parts;
   uint64_t bytes = 0;
-  bool any_pinned = false;
+  bool independent = false;
 };
 
 // False: nothing can be exchanged while work runs. Everything that the program shares with the
 // kernels of a server belongs to a state, managed memory as well, and one channel has to carry it;
-// unless words are independent.
-bool Collect(Mirrors& mirrors, uint32_t channel, Compared* all) LONGWIRE_REQUIRES(mirrors.mutex) {
-  auto found = mirrors.channels.find(channel);
-  if (found == mirrors.channels.end()) return false;
-  all->channel = found->second;
+// but where words are independent there are no states.
+bool Collect(Mirrors& mirrors, uint32_t channel, LookChoice& choice, Compared* all)
+    LONGWIRE_REQUIRES(mirrors.mutex) {
+  auto known = mirrors.channels.find(channel);
+  if (known == mirrors.channels.end()) return false;
+  all->channel = known->second;
+  all->independent = AreIndependent(*all->channel);
   const ClientSession* session = all->channel->stream->session;
-  const bool independent = AreIndependent(*all->channel);
+  std::vector<Mirror*> found;
+  bool any_pinned = false;
   for (auto& [address, mirror] : mirrors.by_address) {
     if (!IsThere(*mirror) || mirror->channel->stream->session != session) continue;
     const bool other = mirror->channel != all->channel;
-    if (other && !independent) return false;
+    if (other && !all->independent) return false;
     if (other) continue;
-    all->mirrors.push_back(mirror.get());
-    all->bytes += mirror->range.bytes;
-    all->any_pinned |= !mirror->range.managed;
+    any_pinned |= !mirror->range.managed;
+    if (all->independent && mirror->range.managed) continue;
+    found.push_back(mirror.get());
   }
-  return all->any_pinned && all->bytes <= wire::kLookBytes &&
-         all->mirrors.size() <= wire::kLookMirrors &&
+  if (!any_pinned) return false;
+  if (all->independent) {
+    all->parts = choice.Choose(found);
+  } else {
+    for (Mirror* mirror : found) all->parts.push_back({mirror, 0, mirror->range.bytes});
+  }
+  for (const MirrorPart& part : all->parts) all->bytes += part.bytes;
+  return all->bytes <= wire::kLookBytes && all->parts.size() <= wire::kLookMirrors &&
          all->channel->stream->context->sticky.load() == 0 && session->opened().protocol >= kLooks;
 }
 
@@ -99,17 +109,17 @@ class Copied {
 
 bool Copied::Make(const Compared& all) {
   constexpr uint64_t kLine = 64;
-  bytes_.resize(all.bytes + (2 * all.mirrors.size() + 1) * kLine);
+  bytes_.resize(all.bytes + (2 * all.parts.size() + 1) * kLine);
   from_.clear();
   to_.clear();
   ranges_.clear();
   uint64_t at = base::RoundUp(reinterpret_cast<uint64_t>(bytes_.data()), kLine);
-  for (const Mirror* mirror : all.mirrors) {
-    const uint64_t address = mirror->range.address, bytes = mirror->range.bytes;
+  for (const MirrorPart& part : all.parts) {
+    const uint64_t address = part.mirror->range.address + part.offset, bytes = part.bytes;
     auto* place = reinterpret_cast<std::byte*>(at + address % kLine);
     from_.push_back({reinterpret_cast<void*>(address), bytes});
     to_.push_back({place, bytes});
-    ranges_.push_back({{place, bytes}, mirror->shadow, address});
+    ranges_.push_back({{place, bytes}, part.mirror->shadow + part.offset, address});
     at = base::RoundUp(at + address % kLine + bytes, kLine);
   }
   // The copies before this one are complete, and what is read later is read later.
@@ -154,6 +164,7 @@ class Exchange {
 
   const uint32_t channel_;
   Copied first_, second_;
+  LookChoice choice_;
   bool independent_ = false;
   uint64_t bytes_ = 0;  // that were compared
   // An answer of the worker is not applied yet; Mirrors::sent when it was asked for.
@@ -176,7 +187,7 @@ bool Exchange::SendWord(Mirrors& mirrors, const Compared& all) {
   if (!FindWord(mirrors, all, &word)) return false;
   Stream* stream = all.channel->stream;
   if (AwaitedForRoom(stream) != 0) return false;
-  const Mirror& mirror = *all.mirrors[word.range];
+  const Mirror& mirror = *all.parts[word.range].mirror;
   std::vector<std::byte> delta;
   wire::AppendWord(word, &delta);
   calls::lwMirrorPush push;
@@ -197,8 +208,11 @@ bool Exchange::SendAllWords(Mirrors& mirrors, const Compared& all) {
     return false;
   }
   bool any = false;
-  for (size_t i = all.mirrors.size(); i-- > 0;) {
-    any |= SendWords(mirrors, *all.mirrors[i], first_.ranges()[i].now);
+  for (size_t i = all.parts.size(); i-- > 0;) {
+    const MirrorPart& part = all.parts[i];
+    if (!SendWords(mirrors, *part.mirror, part.offset, first_.ranges()[i].now)) continue;
+    choice_.Note(part.mirror->id, part.offset);
+    any = true;
   }
   if (!any) return false;
   RecordSent(mirrors, *all.channel);
@@ -209,14 +223,14 @@ bool Exchange::SendAllWords(Mirrors& mirrors, const Compared& all) {
 // Asks for what the device has changed. The answer is there once the point has passed.
 StreamPoint Exchange::SendLook(Mirrors& mirrors, const Compared& all) {
   calls::lwMirrorLook look;
-  for (const Mirror* mirror : all.mirrors) {
-    look.mirror.push_back(mirror->id);
-    look.bytes.push_back(mirror->range.bytes);
-  }
-  look.independent = AreIndependent(*all.channel);
+  look.independent = all.independent;
   mirrors.AwaitConflict();  // a word is as much
-  if (look.independent) {
-    for (const Mirror* mirror : all.mirrors) mirrors.AwaitChanges(mirror->range.bytes);
+  for (const MirrorPart& part : all.parts) {
+    look.mirror.push_back(part.mirror->id);
+    look.bytes.push_back(part.bytes);
+    if (!all.independent) continue;
+    look.offset.push_back(part.offset);
+    mirrors.AwaitChanges(part.bytes);
   }
   Stream* stream = all.channel->stream;
   const uint64_t position =
@@ -245,9 +259,9 @@ bool Exchange::Run(Mirrors& mirrors) {
   // While another thread takes in what the device wrote, a word could be in both directions at
   // once.
   if (mirrors.pulling) return false;
-  if (!Collect(mirrors, channel_, &all)) return TakeHeld(mirrors, nullptr);
+  if (!Collect(mirrors, channel_, choice_, &all)) return TakeHeld(mirrors, nullptr);
   bytes_ = all.bytes;
-  independent_ = AreIndependent(*all.channel);
+  independent_ = all.independent;
   KeepPromise(mirrors);
   const bool sent_word = independent_ ? SendAllWords(mirrors, all) : SendWord(mirrors, all);
   if (held_ || CopiesAreOnTheirWay()) {
@@ -268,7 +282,7 @@ bool Exchange::Run(Mirrors& mirrors) {
 
 // Whether all words that have come may be stored: the program may have protected their pages, until
 // it wants to touch them itself.
-bool MayApply(Mirrors& mirrors) LONGWIRE_REQUIRES(mirrors.mutex) {
+bool MayApply(Mirrors& mirrors, LookChoice& choice) LONGWIRE_REQUIRES(mirrors.mutex) {
   base::MutexLock lock(mirrors.arrived_mutex);
   std::vector<wire::DeltaRun> runs;
   WritablePages pages;
@@ -277,7 +291,10 @@ bool MayApply(Mirrors& mirrors) LONGWIRE_REQUIRES(mirrors.mutex) {
       if (mirror->id != one.mirror || !IsThere(*mirror)) continue;
       runs.clear();
       static_cast<void>(wire::ReadDelta(one.delta, mirror->reserved, &runs));  // Apply sees errors
+      uint64_t noted = UINT64_MAX;
       for (const wire::DeltaRun& run : runs) {
+        if (run.offset / LookChoice::kPartBytes != noted) choice.Note(one.mirror, run.offset);
+        noted = run.offset / LookChoice::kPartBytes;
         const bool word = run.form == wire::PageForm::kWord;
         if (word && !pages.MayWrite(address + run.offset)) return false;
       }
@@ -290,7 +307,7 @@ bool MayApply(Mirrors& mirrors) LONGWIRE_REQUIRES(mirrors.mutex) {
 // what the device has written behind such a copy would arrive first. No channel: whatever is left.
 bool Exchange::TakeHeld(Mirrors& mirrors, const Channel* channel) {
   if (!held_) return false;
-  if (channel != nullptr && (CopiesAreOnTheirWay() || !MayApply(mirrors))) return false;
+  if (channel != nullptr && (CopiesAreOnTheirWay() || !MayApply(mirrors, choice_))) return false;
   const uint64_t applied = mirrors.applied;
   if (channel != nullptr) ApplyArrived(mirrors);
   mirrors.asked.erase(mirrors.asked.find(asked_));

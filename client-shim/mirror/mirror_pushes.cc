@@ -46,7 +46,7 @@ bool Push(Mirrors& mirrors, Mirror& mirror) LONGWIRE_REQUIRES(mirrors.mutex) {
   const std::span<const std::byte> memory = NowOf(mirror);
   if (!quiet && !mirror.range.managed && AreIndependent(*mirror.channel)) {
     mirrors.compared += memory.size();
-    return SendWords(mirrors, mirror, memory);
+    return SendWords(mirrors, mirror, 0, memory);
   }
   std::vector<std::byte> delta;
   bool any = false;

@@ -72,12 +72,14 @@ bool AreIndependent(const Channel& channel) {
   return wanted && channel.stream->session->opened().protocol >= kTakesWords;
 }
 
-bool SendWords(Mirrors& mirrors, Mirror& mirror, std::span<const std::byte> now) {
+bool SendWords(Mirrors& mirrors, Mirror& mirror, uint64_t offset, std::span<const std::byte> now) {
   std::vector<std::vector<std::byte>> deltas;
   for (uint64_t at = 0; at < now.size();) {
     std::vector<std::byte> delta;
-    at += wire::AppendWords(now.subspan(at), mirror.shadow + at, at, mirror.range.address + at,
-                            wire::kDeltaBytes - wire::kMaxDeltaOfPage, &delta);
+    const uint64_t place = offset + at;
+    at += wire::AppendWords(now.subspan(at), mirror.shadow + place, place,
+                            mirror.range.address + place, wire::kDeltaBytes - wire::kMaxDeltaOfPage,
+                            &delta);
     if (!delta.empty()) deltas.push_back(std::move(delta));
   }
   Stream* stream = mirror.channel->stream;

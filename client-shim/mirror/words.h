@@ -15,9 +15,9 @@ namespace longwire::shim {
 // Whether the mirror's words are exchanged so: the user says so, and the server can do it.
 bool AreIndependent(const Channel& channel);
 
-// Sends all words in which `now` differs from the shadow; true if any does. Words at higher
-// addresses are stored on the device before those at lower ones.
-bool SendWords(Mirrors& mirrors, Mirror& mirror, std::span<const std::byte> now)
+// Sends all words in which `now`, the mirror's bytes from `offset` on, differs from the shadow;
+// true if any does. Words at higher addresses are stored on the device before those at lower ones.
+bool SendWords(Mirrors& mirrors, Mirror& mirror, uint64_t offset, std::span<const std::byte> now)
     LONGWIRE_REQUIRES(mirrors.mutex);
 
 // Whether words may be stored; each page is asked about once.

@@ -29,7 +29,7 @@ struct Mirrored {
   Mirror mirror;
 };
 
-wire::DeltaRun Run(uint64_t offset, std::span<const std::byte> bytes) {
+wire::DeltaRun Masked(uint64_t offset, std::span<const std::byte> bytes) {
   return {offset, bytes, wire::PageForm::kMasked};
 }
 
@@ -49,7 +49,7 @@ TEST(StoreRuns, AWordIsNeverSeenInPart) {
   });
   for (int round = 1; round < 300000; ++round) {
     const std::byte value{static_cast<unsigned char>(round)};
-    const wire::DeltaRun runs[] = {Run(64, {&value, 1}), Run(71, {&value, 1})};
+    const wire::DeltaRun runs[] = {Masked(64, {&value, 1}), Masked(71, {&value, 1})};
     StoreRuns(all.mirror, runs);
   }
   stop = true;
@@ -63,7 +63,7 @@ TEST(StoreRuns, TheDevicesValueStaysAndTheProgramsOtherBytesToo) {
   *all.at(8) = std::byte{5};  // both have changed it
   *all.at(9) = std::byte{6};  // the program alone
   const std::byte device[] = {std::byte{7}, std::byte{0}, std::byte{9}};
-  const wire::DeltaRun runs[] = {Run(8, device)};
+  const wire::DeltaRun runs[] = {Masked(8, device)};
   StoreRuns(all.mirror, runs);
   EXPECT_EQ(*all.at(8), std::byte{7});
   EXPECT_EQ(*all.at(9), std::byte{6});
@@ -77,7 +77,7 @@ TEST(StoreRuns, EveryByteArrivesWhereverTheRangeBeginsAndEnds) {
     for (size_t bytes : {1u, 7u, 8u, 9u, 40u}) {
       Mirrored all(bytes, misaligned);
       const std::vector<std::byte> device(bytes, std::byte{3});
-      const wire::DeltaRun runs[] = {Run(0, device)};
+      const wire::DeltaRun runs[] = {Masked(0, device)};
       StoreRuns(all.mirror, runs);
       EXPECT_EQ(std::memcmp(all.at(0), device.data(), bytes), 0) << bytes << ", " << misaligned;
       EXPECT_EQ(*(all.at(0) + bytes), std::byte{0});

@@ -6,12 +6,14 @@
 #include <cstring>
 
 #include "base/reason.h"
+#include "client-shim/connect/connection.h"
 #include "client-shim/connect/options.h"
 #include "client-shim/session/session.h"
 #include "client-shim/session/uploads.h"
 #include "client-shim/support/threads.h"
 #include "wire/lane.h"
 #include "wire/record.h"
+#include "wire/rings/pieces.h"
 
 namespace longwire::shim {
 namespace {
@@ -118,7 +120,15 @@ bool Lanes::TakePieces(Lane& lane) {
   }
 }
 
+// On the server's own host the lanes are the shorter way for all bytes.
+uint64_t Lanes::InLog(uint64_t bytes) const {
+  static const bool local = IsLocal(ProcessOptions());
+  return local ? 0 : wire::LogShare(bytes, session_.log_backlog());
+}
+
 bool Lanes::Send(uint64_t transfer, const UploadSource& source) {
+  const uint64_t in_log = InLog(source.bytes());
+  if (in_log == source.bytes()) return SendBytes(session_, transfer, source);
   if (!Open()) return false;
   Job job;
   job.transfer = transfer;
@@ -127,13 +137,17 @@ bool Lanes::Send(uint64_t transfer, const UploadSource& source) {
   job.in_slots = slots_.Open(job.total);
   uint64_t chunk = LargestPiece(session_, ProcessOptions().lane_chunk_bytes);
   if (job.in_slots) chunk = std::min<uint64_t>(chunk, wire::kSlotBytes);
-  job.piece = wire::LanePiece(job.total, static_cast<uint32_t>(lanes_.size()), chunk);
-  uint64_t pieces = (job.total + job.piece - 1) / job.piece;
+  const uint64_t by_lanes = job.total - in_log;
+  job.piece = wire::LanePiece(by_lanes, static_cast<uint32_t>(lanes_.size()), chunk);
+  uint64_t pieces = (by_lanes + job.piece - 1) / job.piece;
+  job.next.store(in_log);
   {
     base::MutexLock lock(jobs_mutex_);
     for (uint64_t i = 1; i < std::min<uint64_t>(pieces, helpers_ + 1); ++i) jobs_.push_back(&job);
   }
   if (pieces > 1 && helpers_ > 0) jobs_changed_.NotifyAll();
+  // The lanes' threads wake up meanwhile.
+  if (!SendRange(session_, transfer, source, 0, in_log)) job.failed.store(true);
   Work(job);
   base::MutexLock lock(jobs_mutex_);
   jobs_.erase(std::remove(jobs_.begin(), jobs_.end(), &job), jobs_.end());

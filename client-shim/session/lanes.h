@@ -60,6 +60,8 @@ class Lanes {
     uint32_t helpers = 0;  // threads at work on it; under jobs_mutex_
   };
 
+  // How many bytes of such a copy, its first, take the log.
+  uint64_t InLog(uint64_t bytes) const;
   bool Start();
   static bool Connect(Lane& lane);
   void Receive(Lane& lane);

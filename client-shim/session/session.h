@@ -207,6 +207,9 @@ class ClientSession {
     return AppendRecord(where, call, bound, encode, nullptr, kBehindAny);
   }
 
+  // Bytes of the log that the server has still to take, as far as it has said.
+  uint64_t log_backlog() const { return up_memory_.kept(); }
+
   // Waits until `done` (evaluated under no lock but an internal one; it must be quick and take no
   // lock), the session is over or the deadline passed; true if done.
   [[nodiscard]] bool WaitUntil(FunctionRef<bool()> done,

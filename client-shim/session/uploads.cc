@@ -8,6 +8,7 @@
 #include "client-shim/support/work_thread.h"
 #include "longwire/calls.h"
 #include "wire/lane.h"
+#include "wire/rings/pieces.h"
 
 namespace longwire::shim {
 namespace {
@@ -51,11 +52,11 @@ bool WaitForUploadWindow(ClientSession& session, uint64_t bytes) {
   }
 }
 
-bool SendBytes(ClientSession& session, uint64_t transfer, const UploadSource& source,
-               Window window) {
-  uint64_t total = source.bytes();
-  for (uint64_t offset = 0; offset < total;) {
-    uint64_t bytes = std::min<uint64_t>(total - offset, wire::kCopyPieceBytes);
+// Bytes [from, to) in pieces.
+static bool Send(ClientSession& session, uint64_t transfer, const UploadSource& source,
+                 uint64_t from, uint64_t to, uint64_t piece, Window window) {
+  for (uint64_t offset = from; offset < to;) {
+    uint64_t bytes = std::min<uint64_t>(to - offset, piece);
     if (window == Window::kCounted && !WaitForUploadWindow(session, bytes)) return false;
     // The piece is gathered straight into the log: the record is a calls::lwCopyData.
     auto encode = [&](wire::Writer& writer) {
@@ -74,6 +75,18 @@ bool SendBytes(ClientSession& session, uint64_t transfer, const UploadSource& so
     offset += bytes;
   }
   return true;
+}
+
+bool SendBytes(ClientSession& session, uint64_t transfer, const UploadSource& source,
+               Window window) {
+  const uint64_t total = source.bytes();
+  const uint64_t piece = window == Window::kCounted ? wire::LogPiece(total) : wire::kCopyPieceBytes;
+  return Send(session, transfer, source, 0, total, piece, window);
+}
+
+bool SendRange(ClientSession& session, uint64_t transfer, const UploadSource& source, uint64_t from,
+               uint64_t to) {
+  return Send(session, transfer, source, from, to, wire::LogPiece(to - from), Window::kCounted);
 }
 
 bool SendImage(ClientSession& session, uint64_t transfer, const HostPlace& place) {

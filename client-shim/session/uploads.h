@@ -18,6 +18,10 @@ enum class Window { kCounted, kNotCounted };
 bool SendBytes(ClientSession& session, uint64_t transfer, const UploadSource& source,
                Window window = Window::kCounted);
 
+// The same for bytes [from, to) of a copy, counted.
+bool SendRange(ClientSession& session, uint64_t transfer, const UploadSource& source, uint64_t from,
+               uint64_t to);
+
 // Sends a module's image.
 bool SendImage(ClientSession& session, uint64_t transfer, const HostPlace& place);
 

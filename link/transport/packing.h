@@ -36,6 +36,11 @@ class Packer {
     choice_.Delivered(delivered, sent, now);
   }
 
+  // As PackingChoice::Sent, after Pack.
+  void Sent(uint64_t sent, size_t bytes, PackingChoice::Time now) {
+    choice_.Sent(sent, bytes, now);
+  }
+
   // The body of a packed frame; null: these bytes are sent uncompressed.
   std::shared_ptr<std::vector<std::byte>> Pack(std::span<const std::byte> bytes);
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "wire/switches.h"
+
 namespace longwire::transport {
 namespace {
 
@@ -18,6 +20,10 @@ constexpr double kFast = 400e6;
 // rate of launches, vary by chance.
 constexpr double kGain = 1.2;
 constexpr int kLongestPause = 64;
+// A smaller frame takes as long as the threads' wake-ups; its rate says nothing.
+constexpr size_t kMarkedBytes = size_t{64} << 10;
+// A network that was fast is taken to be for this time.
+constexpr milliseconds kStaysFast{10'000};
 constexpr double kSmaller = 0.9;
 constexpr int kMaxFailedFrames = 4;
 
@@ -40,6 +46,8 @@ bool ParsePacking(std::string_view text, uint32_t* packing) {
 }
 
 void PackingChoice::Allow(uint32_t packing) {
+  marks_ = {};
+  fast_until_ = {};
   bool codecs = (packing & (kPackLz4 | kPackZstd)) != 0;
   packing_ = codecs ? packing : 0;
   best_ = Codec::kNone;
@@ -51,6 +59,7 @@ void PackingChoice::Allow(uint32_t packing) {
 
 void PackingChoice::Delivered(uint64_t delivered, uint64_t sent, Time now) {
   if (packing_ == 0 || (packing_ & kPackAlways) != 0) return;
+  LookAtMarks(delivered, now);
   if (delivered_ < sent_ && delivered_ >= begins_at_) {
     busy_ += now - seen_;
     bytes_ += delivered - delivered_;
@@ -59,7 +68,24 @@ void PackingChoice::Delivered(uint64_t delivered, uint64_t sent, Time now) {
   sent_ = sent;
   seen_ = now;
   bool slow = busy_ >= kSlowTrial && bytes_ >= kSlowTrialBytes;
-  if (bytes_ >= kTrialBytes || slow) EndTrial();
+  if (bytes_ >= kTrialBytes || slow) EndTrial(now);
+}
+
+void PackingChoice::Sent(uint64_t sent, size_t bytes, Time now) {
+  static const bool off = wire::IsSwitchedOff("batch-rates");
+  const bool plain = packing_ != 0 && (packing_ & kPackAlways) == 0 && codec_ == Codec::kNone;
+  if (off || !plain || bytes < kMarkedBytes) return;
+  marks_[next_mark_++ % marks_.size()] = {sent, bytes, now};
+}
+
+// All of a frame has arrived since it was sent, so the network is at least as fast as that.
+void PackingChoice::LookAtMarks(uint64_t delivered, Time now) {
+  for (Mark& mark : marks_) {
+    if (mark.bytes == 0 || delivered < mark.sent) continue;
+    const double seconds = std::chrono::duration<double>(now - mark.at).count();
+    if (static_cast<double>(mark.bytes) > kFast * seconds) fast_until_ = now + kStaysFast;
+    mark.bytes = 0;
+  }
 }
 
 void PackingChoice::Packed(size_t plain, size_t packed) {
@@ -71,7 +97,7 @@ void PackingChoice::Packed(size_t plain, size_t packed) {
   GiveUp();
 }
 
-void PackingChoice::EndTrial() {
+void PackingChoice::EndTrial(Time now) {
   double rate = static_cast<double>(bytes_) / std::chrono::duration<double>(busy_).count();
   if (codec_ != best_) {
     if (rate < best_rate_ * kGain) return GiveUp();
@@ -79,7 +105,7 @@ void PackingChoice::EndTrial() {
     pause_ = countdown_ = 1;
   }
   best_rate_ = rate;
-  bool may_pay = best_ != Codec::kNone || rate < kFast;
+  bool may_pay = best_ != Codec::kNone || (rate < kFast && now >= fast_until_);
   bool tries = may_pay && --countdown_ <= 0;
   Use(tries ? NextCandidate() : best_);
 }

@@ -6,6 +6,7 @@
 // Deterministic: it contains no clock and no codec.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -40,11 +41,16 @@ class PackingChoice {
   // Call it now and then with the positions up to which the log is delivered and sent. Positions
   // count uncompressed bytes, so rates of different codecs can be compared.
   void Delivered(uint64_t delivered, uint64_t sent, Time now);
+  // A frame was sent, with the bytes of the log up to `sent`. How soon they are acknowledged may
+  // show that the network is fast, though the threads at both ends rest between copies and say late
+  // what has arrived: then nothing is tried for a while. Off with LONGWIRE_DISABLE=batch-rates.
+  void Sent(uint64_t sent, size_t bytes, Time now);
   // The size of a frame before and after compression.
   void Packed(size_t plain, size_t packed);
 
  private:
-  void EndTrial();
+  void LookAtMarks(uint64_t delivered, Time now);
+  void EndTrial(Time now);
   void GiveUp();
   void Use(Codec codec);
   Codec NextCandidate();
@@ -57,6 +63,17 @@ class PackingChoice {
   int pause_ = 1;      // trials of the best codec between two of others; grows with each failed one
   int countdown_ = 1;  // trials left in the pause
   int in_vain_ = 0;    // frames in a row that compression did not shrink
+
+  // Of the last frames on their way: where the log stood after them. Not all of them: those that
+  // are acknowledged late show nothing.
+  struct Mark {
+    uint64_t sent = 0;
+    size_t bytes = 0;  // 0: none
+    Time at{};
+  };
+  std::array<Mark, 8> marks_;
+  size_t next_mark_ = 0;
+  Time fast_until_{};
 
   // The current trial: bytes delivered, and the time during which some were in flight. It begins
   // with the first byte that was sent with its codec.

@@ -5,6 +5,7 @@
 
 #include "wire/guards.h"
 #include "wire/limits.h"
+#include "wire/rings/pieces.h"
 
 namespace longwire::transport {
 
@@ -75,13 +76,21 @@ WireResult RelayEnd::Take(const ReceivedFrame& frame) {
   size_t fresh = frame.bytes - skip;
   std::byte* to = fresh == 0 ? nullptr : incoming_.Reserve(fresh);
   if (to == nullptr) return fresh == 0 ? WireResult::kOk : WireResult::kFatal;
+  size_t unpublished = 0;
   for (std::span<const std::byte> part : frame.body) {
     size_t skipped = std::min<uint64_t>(skip, part.size());
     skip -= skipped;
-    std::memcpy(to, part.data() + skipped, part.size() - skipped);
-    to += part.size() - skipped;
+    const size_t bytes = part.size() - skipped;
+    std::memcpy(to, part.data() + skipped, bytes);
+    to += bytes;
+    incoming_.Add(bytes);
+    unpublished += bytes;
+    // Who reads the ring begins with this while the rest is copied.
+    if (unpublished < wire::kPublishedBytes || !wire::MovesPieceByPiece()) continue;
+    incoming_.Publish();
+    unpublished = 0;
   }
-  incoming_.Commit(fresh);
+  if (unpublished != 0) incoming_.Publish();
   return WireResult::kOk;
 }
 

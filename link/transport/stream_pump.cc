@@ -353,6 +353,7 @@ bool StreamPump::SendTerms() {
 
 void StreamPump::WriteBatch(const RelayEnd::Batch& batch) {
   auto packed = packer_.Pack(batch.bytes);
+  if (packer_.allowed() != 0) packer_.Sent(relay_.sent(), batch.bytes.size(), Clock::now());
   Count(batch.bytes.size(), packed == nullptr ? batch.bytes.size() : packed->size(),
         &counters_.bytes_out);
   if (packed == nullptr) return Write(batch.header, batch.bytes, relay_.outgoing_shared());

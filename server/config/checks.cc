@@ -106,6 +106,11 @@ class Checker {
   // Whoever may hand sessions over says whose they are.
   void CheckMoves() {
     for (int i = 0; i < config().moves_from_size(); ++i) {
+      if (config().moves_from(i) == config::kMovesOfPool && !config().has_pool()) {
+        Add(Element("moves_from", i),
+            "moves_from: expected the name of a server, found pool, which is for servers in a pool "
+            "(pool:) alone");
+      }
       if (config().moves_from(i) != "any" || !config().has_tls()) continue;
       Add(Element("moves_from", i),
           "moves_from: expected the common name of a server's certificate, found any, which is for "

@@ -15,6 +15,8 @@ namespace longwire::config {
 
 // Read when longwired is given no other, if it is there.
 constexpr const char* kSystemFile = "/etc/longwire/longwired.yaml";
+// In moves_from: the hosts of the server's pool.
+constexpr const char* kMovesOfPool = "pool";
 
 // The values given so far, and where each was given: "listen[0]", "tenants[2].name".
 struct Draft {

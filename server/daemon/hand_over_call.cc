@@ -31,6 +31,12 @@ constexpr milliseconds kNextStep{120'000};
 
 const char* const kBeyond = "what is sent is no step of a move; the servers are of other versions";
 
+// In a pool every session needs a place besides, for which its host has asked (Pool::TakePlace):
+// who has that is of the pool.
+bool IsOfPool(const config::Config& config) {
+  return config.has_pool() && std::ranges::count(config.moves_from(), config::kMovesOfPool) != 0;
+}
+
 bool IsNamed(const config::Config& config, const std::string& name) {
   return wire::GuardIsOff("moves_from") || std::ranges::count(config.moves_from(), name) != 0;
 }
@@ -44,7 +50,10 @@ std::string RefusalOfServer(AcceptLoop& loop, const grpc::ServerContext& context
     std::string problem;
     auto address = transport::ParseAddress(loop.PeerOf(context).address, &problem);
     *name = address ? address->host : "";
-    if (!config->has_tls() && (IsNamed(*config, *name) || IsNamed(*config, "any"))) return {};
+    if (!config->has_tls() &&
+        (IsNamed(*config, *name) || IsNamed(*config, "any") || IsOfPool(*config))) {
+      return {};
+    }
   } else {
     std::string distrust = loop.Distrust(chain);
     if (!distrust.empty()) return distrust;
@@ -54,7 +63,7 @@ std::string RefusalOfServer(AcceptLoop& loop, const grpc::ServerContext& context
     *name = certificate.common_name;
     // A user's name may be a server's, too.
     if (!certificate.for_server) return "the certificate of '" + *name + "' is no server's";
-    if (!name->empty() && IsNamed(*config, *name)) return {};
+    if (!name->empty() && (IsNamed(*config, *name) || IsOfPool(*config))) return {};
   }
   return "this server takes no sessions from '" + *name +
          "'; its administrator can add that name to moves_from";
@@ -154,6 +163,7 @@ class Conversation {
     answer.set_done(true);
     answer.set_session(arrival->session());
     answer.set_device(arrival->device());
+    answer.set_keeps_limits(true);
     if (!Answer(answer) || !Fill(*arrival)) {
       *sentence = refusal_.empty() ? unheard_ : refusal_;
       return false;

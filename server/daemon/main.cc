@@ -110,6 +110,7 @@ Scrape NewScrape(SessionTable& table, const AcceptLoop& accept, const Pool* pool
   scrape.sessions_limit = table.config()->max_sessions();
   scrape.refusals = table.identities().Refusals();
   scrape.openings = table.opening_times().Get();
+  scrape.moves = table.move_figures().Get();
   scrape.certificate_expires = accept.CertificateExpires();
   scrape.process = ReadProcess();
   if (pool != nullptr) {

@@ -6,10 +6,23 @@
 
 namespace longwire::pool {
 
+namespace {
+
+// Of a session that moves: it has the claim from before, too, which counts.
+bool HasBoth(const Directory& directory, const Claim& claim) {
+  if (!claim.has_from()) return false;
+  auto host = directory.claims.find(claim.from().host());
+  return host != directory.claims.end() && host->second.contains(claim.from().number());
+}
+
+}  // namespace
+
 Counts CountSessions(const Directory& directory) {
   Counts counts;
   for (const auto& [host, claims] : directory.claims) {
-    for (const auto& [number, claim] : claims) ++counts[claim.tenant()];
+    for (const auto& [number, claim] : claims) {
+      if (!HasBoth(directory, claim)) ++counts[claim.tenant()];
+    }
   }
   return counts;
 }

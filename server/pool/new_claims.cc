@@ -13,6 +13,7 @@ Claim ClaimAt(const Directory& directory, const Waiter& waiter, const scheduler:
   claim.set_ticket_hash(waiter.request.ticket_hash());
   claim.set_bytes(part.bytes);
   claim.set_time_limit(waiter.request.time_limit());
+  if (waiter.request.has_from()) *claim.mutable_from() = waiter.request.from();
   claim.set_incarnation(directory.hosts.at(part.host).capacity.incarnation());
   for (int32_t device : part.devices) claim.add_devices(device);
   return claim;
@@ -53,6 +54,10 @@ void Write(const NewClaim& claim, etcd::pb::TxnRequest* request) {
   const std::string session_key = Key(kSessions, claim.number);
   *request->add_compare() = etcd::Absent(claim_key);
   *request->add_compare() = etcd::Absent(session_key);
+  if (claim.claim.has_from()) {
+    const Place& from = claim.claim.from();
+    *request->add_compare() = etcd::Present(Key(kClaims, from.host(), from.number()));
+  }
   *request->add_success() = etcd::PutOp(claim_key, Encode(claim.claim));
   *request->add_success() = etcd::PutOp(session_key, Encode(owner));
 }
@@ -66,6 +71,20 @@ void TellPlaces(const Directory& directory, const std::vector<NewClaim>& claims,
     told = place;
     told.set_address(directory.hosts.at(place.host()).host.address());
   }
+}
+
+std::string WhyNotFrom(const Directory& directory, const Waiter& waiter) {
+  if (!waiter.request.has_from()) return {};
+  const Place& from = waiter.request.from();
+  auto host = directory.claims.find(from.host());
+  if (host != directory.claims.end() && from.host() == waiter.front) {
+    auto claim = host->second.find(from.number());
+    if (claim != host->second.end() && claim->second.identity() == waiter.request.identity() &&
+        claim->second.tenant() == waiter.request.tenant()) {
+      return {};
+    }
+  }
+  return "the pool does not have the place from which the session is to move";
 }
 
 bool AnswerOf(const Directory& directory, const Waiter& waiter, const std::string& owner,

@@ -20,6 +20,8 @@ std::vector<NewClaim> NewClaimsOf(const Directory& directory, const Waiter& wait
 // Into the transaction: the claim and its session's owner, where neither is there yet.
 void Write(const NewClaim& claim, etcd::pb::TxnRequest* request);
 void TellPlaces(const Directory& directory, const std::vector<NewClaim>& claims, Answer* answer);
+// Of a session that is to move: why the place that it has is not its own; empty: it is.
+std::string WhyNotFrom(const Directory& directory, const Waiter& waiter);
 // The same again, for who did not hear that it has its place, at `owner`. False if that is another
 // program's, or not there any more.
 bool AnswerOf(const Directory& directory, const Waiter& waiter, const std::string& owner,

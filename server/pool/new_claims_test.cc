@@ -6,6 +6,7 @@
 
 #include "server/pool/accounts.h"
 #include "server/pool/keys.h"
+#include "server/pool/limits.h"
 
 namespace longwire::pool {
 namespace {
@@ -117,6 +118,58 @@ TEST_F(NewClaimsTest, WhoAsksAgainGetsTheSamePlaces) {
   EXPECT_FALSE(AnswerOf(directory_, other, "a", &again));
   directory_.hosts.erase("b");
   EXPECT_FALSE(AnswerOf(directory_, waiter_, "a", &again));
+}
+
+class MovesTest : public NewClaimsTest {
+ protected:
+  void SetUp() override {
+    NewClaimsTest::SetUp();
+    waiter_.front = "b";
+    waiter_.request.clear_further_hashes();
+    waiter_.request.set_tenant("research");
+    waiter_.request.mutable_from()->set_host("b");
+    waiter_.request.mutable_from()->set_number("7");
+    Claim& now = directory_.claims["b"]["7"];
+    now.set_identity("alice");
+    now.set_tenant("research");
+  }
+};
+
+TEST_F(MovesTest, TheNewClaimNamesTheOldOneWhichHasToBeThere) {
+  EXPECT_EQ(WhyNotFrom(directory_, waiter_), "");
+  const std::vector<NewClaim> claims = NewClaimsOf(directory_, waiter_, decision_);
+  ASSERT_EQ(claims.size(), 1u);
+  EXPECT_EQ(claims[0].claim.from().number(), "7");
+  etcd::pb::TxnRequest request;
+  Write(claims[0], &request);
+  ASSERT_EQ(request.compare_size(), 3);
+  EXPECT_EQ(request.compare(2).key(), "longwire/claim/b/7");
+}
+
+TEST_F(MovesTest, NobodyMovesWhatIsAnothersOrIsNotThere) {
+  Waiter other = waiter_;
+  other.request.set_identity("bob");
+  EXPECT_NE(WhyNotFrom(directory_, other), "");
+  other = waiter_;
+  other.request.set_tenant("teaching");
+  EXPECT_NE(WhyNotFrom(directory_, other), "");
+  other = waiter_;
+  other.front = "a";
+  EXPECT_NE(WhyNotFrom(directory_, other), "") << "another host's session";
+  other = waiter_;
+  other.request.mutable_from()->set_number("8");
+  EXPECT_NE(WhyNotFrom(directory_, other), "");
+  other.request.clear_from();
+  EXPECT_EQ(WhyNotFrom(directory_, other), "") << "it is just opened";
+}
+
+TEST_F(MovesTest, ItCountsOnceAsLongAsItHasBoth) {
+  directory_.claims["a"]["12"] = NewClaimsOf(directory_, waiter_, decision_)[0].claim;
+  EXPECT_EQ(CountSessions(directory_)["research"], 1u);
+  directory_.claims["b"].erase("7");
+  EXPECT_EQ(CountSessions(directory_)["research"], 1u);
+  directory_.claims["b"]["9"] = directory_.claims["a"]["12"];
+  EXPECT_EQ(CountSessions(directory_)["research"], 2u);
 }
 
 }  // namespace

@@ -192,21 +192,23 @@ bool PlacerPart::Pass() {
   for (const auto& [key, waiter] : directory.waiters) {
     // Two fronts may have been asked: one of them at a time.
     if (!numbers.insert(waiter.number).second) continue;
-    if (skipped_.contains(waiter.number) || AnswerAgain(directory, waiter, &batch)) continue;
-    if (!waiter.unknown.empty()) {
-      RefuseUnknown(waiter, &batch);
+    if (skipped_.contains(waiter.number) || AnswerAgain(directory, waiter, &batch) ||
+        Refuse(directory, waiter, &batch)) {
       continue;
     }
     auto held = reserved.find(waiter.request.identity());
     if (held != reserved.end() && held->second >= kReserved) continue;
-    if (!halted.empty() || !WhyFull(limits_, batch.sessions, waiter.request.tenant()).empty()) {
+    const bool moves = waiter.request.has_from();  // it counts already
+    if (!halted.empty() ||
+        (!moves && !WhyFull(limits_, batch.sessions, waiter.request.tenant()).empty())) {
       full.push_back(&waiter);
       continue;
     }
     waiters.push_back(&waiter);
     wishes.push_back(WishOf(waiter));
     const uint64_t left = SessionsLeft(limits_, batch.sessions, waiter.request.tenant());
-    wishes.back().hosts = static_cast<uint32_t>(std::min<uint64_t>(wishes.back().hosts, left));
+    wishes.back().hosts =
+        moves ? 1 : static_cast<uint32_t>(std::min<uint64_t>(wishes.back().hosts, left));
     ages_.Fill(waiter, &wishes.back());
     warm_.Fill(&wishes.back());
   }
@@ -245,20 +247,28 @@ void PlacerPart::DecideFull(const Directory& directory, const std::vector<const 
   }
 }
 
-// What it asks for is not known, so nothing can be promised; its front says that.
-void PlacerPart::RefuseUnknown(const Waiter& waiter, Batch* batch) {
-  if (batch->numbers.size() >= (one_by_one_ ? 1 : kAnswersAtOnce)) return mirror_->Wake();
+// What it asks for is not known, or not its own, so nothing can be promised; its front says that.
+bool PlacerPart::Refuse(const Directory& directory, const Waiter& waiter, Batch* batch) {
+  std::string why = WhyNotFrom(directory, waiter);
+  if (!waiter.unknown.empty()) {
+    why = "the host '" + host_ +
+          "', which places the pool's sessions, does not know all that is asked for: " +
+          waiter.unknown;
+  }
+  if (why.empty()) return false;
+  if (batch->numbers.size() >= (one_by_one_ ? 1 : kAnswersAtOnce)) {
+    mirror_->Wake();
+    return true;
+  }
   Answer answer;
-  answer.set_refusal("the host '" + host_ +
-                     "', which places the pool's sessions, does not know "
-                     "all that is asked for: " +
-                     waiter.unknown);
+  answer.set_refusal(why);
   const std::string key = Key(kQueue, waiter.front, waiter.number);
   *batch->request.add_compare() = etcd::ChangedAt(key, waiter.changed);
   *batch->request.add_success() = etcd::DeleteOp(key);
   *batch->request.add_success() =
       etcd::PutOp(Key(kAnswers, waiter.front, waiter.number), Encode(answer), waiter.lease);
   batch->numbers.push_back(waiter.number);
+  return true;
 }
 
 // A program whose front did not hear that it has a place, and asks again.
@@ -284,7 +294,8 @@ bool PlacerPart::Place(const Directory& directory, const Waiter& waiter, const D
   const std::vector<NewClaim> claims = NewClaimsOf(directory, waiter, decision);
   // It waits until the next pass, which sees that its tenant has all of its sessions.
   const std::string& tenant = waiter.request.tenant();
-  if (SessionsLeft(limits_, batch->sessions, tenant) < claims.size()) return false;
+  const size_t more = waiter.request.has_from() ? 0 : claims.size();
+  if (SessionsLeft(limits_, batch->sessions, tenant) < more) return false;
   std::map<std::string, Capacity> after = batch->capacities;
   etcd::pb::TxnRequest compares;
   for (const NewClaim& one : claims) {
@@ -304,7 +315,7 @@ bool PlacerPart::Place(const Directory& directory, const Waiter& waiter, const D
   }
   for (const NewClaim& one : claims) Write(one, &request);
   batch->placements += claims.size();
-  batch->sessions[tenant] += claims.size();
+  batch->sessions[tenant] += more;
   TellPlaces(directory, claims, answer);
   return true;
 }

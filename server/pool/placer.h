@@ -62,7 +62,7 @@ class PlacerPart {
                   const std::string& halted, uint32_t waiting, Batch* batch);
   // False when it has to be looked at anew.
   bool Execute(Batch* batch);
-  void RefuseUnknown(const Waiter& waiter, Batch* batch);
+  bool Refuse(const Directory& directory, const Waiter& waiter, Batch* batch);
   bool AnswerAgain(const Directory& directory, const Waiter& waiter, Batch* batch);
   void Decide(const Directory& directory, const Waiter& waiter,
               const scheduler::pool::Decision& decision, uint32_t waiting, Batch* batch);

@@ -69,7 +69,7 @@ std::string Result(const WithdrawalWish& wish, const Known& known) {
   if (wish.service == Service::kDrain && wish.seconds != 0) {
     text += "; what still runs after " + Minutes(wish.seconds) + " is ended";
   } else if (wish.service == Service::kDrain && sessions != 0) {
-    text += ", which end by themselves";
+    text += ", which go to other hosts that take them (moves_from), or end by themselves";
   }
   if (!known.joined) text += "; it is not in the pool now, and keeps to it once it is back";
   return text;

@@ -2,7 +2,8 @@
 // lines (lines.h), both at once. The program is what a library's thread is that passes messages on
 // to other hosts: it waits for a message's size and flags, says that the slot is empty again and
 // only then that the message was taken. Arguments: the seconds after which it gives up with exit
-// code 2, how many messages go each way, and "borders" for launches in another stream meanwhile.
+// code 2, and how many messages go each way; then nothing, "borders" for launches in another stream
+// meanwhile, or "beside" for much more memory that kernels reach.
 #include <atomic>
 #include <thread>
 
@@ -11,6 +12,8 @@
 namespace {
 
 using lines::Ring;
+
+constexpr size_t kBeside = 24 << 20;
 
 __global__ void SendAll(void* memory, uint64_t messages) {
   const Ring ring = Ring::In(memory, true);
@@ -89,6 +92,10 @@ int main(int count, char** arguments) {
     CHECK(cudaHostGetDevicePointer(&device[i], memory[i], 0));
     CHECK(cudaStreamCreateWithFlags(&streams[i], cudaStreamNonBlocking));
   }
+  if (count > 3 && std::strcmp(arguments[3], "beside") == 0) {
+    uint64_t *beside = live::Words(kBeside), *address = nullptr;
+    CHECK(cudaHostGetDevicePointer(&address, beside, 0));
+  }
   uint32_t *wrong = nullptr, found = 0;
   CHECK(cudaMalloc(&wrong, sizeof *wrong));
   CHECK(cudaMemset(wrong, 0, sizeof *wrong));
@@ -99,7 +106,8 @@ int main(int count, char** arguments) {
   std::fflush(stdout);
   std::atomic<bool> stop{false};
   std::thread computer;
-  if (count > 3) computer = std::thread([&] { Compute(stop); });
+  const char* how = count > 3 ? arguments[3] : "";
+  if (std::strcmp(how, "borders") == 0) computer = std::thread([&] { Compute(stop); });
   std::thread taker(Take, Ring::In(memory[0], true), messages, seconds);
   Give(Ring::In(memory[1], true), messages, seconds);
   taker.join();

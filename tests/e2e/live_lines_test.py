@@ -63,6 +63,10 @@ class LiveLinesTest(unittest.TestCase):
                                    **INDEPENDENT)
         self.expect_pass("line_ring", result)
 
+    def test_much_more_memory_that_kernels_reach(self):
+        result = self.lines(SECONDS, "200", "beside", **INDEPENDENT)
+        self.expect_pass("line_ring", result)
+
     def test_another_value_is_named(self):
         result = self.longwire.run("vector_add.static", LONGWIRE_LIVE_WORDS="all")
         self.assertEqual(0, result.code)

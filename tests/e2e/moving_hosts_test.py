@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import socket
+import subprocess
 import sys
 import time
 import unittest
@@ -225,6 +226,32 @@ class MovingHostsTest(TwoServers):
         self.assertIn("lets it run empty", refused.err)
         for program in programs:
             self.expect_right(program)
+        self.expect_empty()
+
+    def test_a_time_limit_goes_along(self):
+        """Over three moves it ends when it would have ended without."""
+        here, there = self.serve()
+        begun = time.monotonic()
+        program = subprocess.Popen(
+            [here.dist / "bin" / "longwire", "run", "--time-limit", "11s", "--server",
+             here.address, "--", here.program("counted_training.static"), "stdin"],
+            env=here.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True)
+        self.addCleanup(program.communicate)
+        self.addCleanup(program.kill)
+        self.assertEqual("READY\n", server.next_line(program), self.logs())
+        ready = time.monotonic()
+        for _ in range(3):
+            time.sleep(1.5)
+            moved = self.migrate(here, self.session(here)["id"], there.address)
+            self.assertEqual(0, moved.code, (moved, self.logs()))
+            here, there = there, here
+        self.restart(here)  # the next daemon knows it, too
+        server.wait_for(lambda: program.poll() is not None, 20, "the end of its limit")
+        # It began before READY, and is looked at four times a second.
+        self.assertLess(time.monotonic() - ready, 11 + 1)
+        self.assertGreater(time.monotonic() - begun, 11 - 4)  # each move may cost a second of it
+        self.assertRegex(program.communicate()[1], "its time limit .*is over")
         self.expect_empty()
 
     def settle(self, move, program, step):

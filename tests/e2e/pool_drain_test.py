@@ -100,14 +100,16 @@ class PoolDrainTest(unittest.TestCase):
         self.assertEqual([], self.placed_at("b", since))
         # What ran there goes on until it ends by itself.
         self.assertTrue(all(one.poll() is None for one in held))
-        server.wait_for(lambda: "its sessions end by" in self.status("c"), 10, "the host's word")
+        server.wait_for(lambda: "its sessions move away or end by" in self.status("c"), 10,
+                        "the host's word")
         for name, drained in (("a", False), ("b", True)):
             with self.subTest(name):
                 self.assertEqual([drained, drained], self.says_drained(name))
                 page = scrape.Scrape(self.pool.metrics[name])
                 self.assertEqual(int(drained), page.values["longwire_pool_withdrawn"])
         self.assertRegex(self.status("c"), r"host b .* takes no new ones\n  drained by .*; longwire"
-                                           r" admin uncordon b takes it back; its sessions end by")
+                                           r" admin uncordon b takes it back; its sessions "
+                                           r"move away or end by")
         pool_servers.end(held)
         server.wait_for(lambda: self.sessions("b") == 0, 20, "an empty host")
         server.wait_for(lambda: "nothing runs there any more" in self.status("a"), 10, "the news")

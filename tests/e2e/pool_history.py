@@ -5,7 +5,9 @@ claim, at the host that sess/N names; a claim of a host that is not in the pool 
 host joins anew, or is forgotten; a tenant's sessions, and the parts of its memory, whose sum ten/T
 has, never grow beyond its limits, which are those of the configuration; a device that a
 session has to itself has no other claim; a session that moves has both devices before it has one
-alone; the claims of a program on several hosts come in one revision."""
+alone; the claims of a program on several hosts come in one revision; a claim of a session that
+comes from another host is made while that one has the session's, and of one session there are never
+two such that are open."""
 import copy
 import itertools
 
@@ -55,8 +57,10 @@ class Checker:
             self.check_moves(revision, host, before)
         for key in {key for _, key, value in changes if value is not None} - set(before):
             self.check_places(revision, key)
+            self.check_from(revision, key, before)
         if any(key.startswith(("sess/", "claim/")) for _, key, _ in changes):
             self.check_owners(revision, changes, before)
+            self.check_open_once(revision)
             self.check_sessions(revision, before)
         for tenant in {key.split("/")[1] for _, key, _ in changes if key.startswith("ten/")}:
             self.check_limits(revision, tenant)
@@ -81,7 +85,8 @@ class Checker:
         limits |= {tenant: sessions for tenant, (sessions, _) in self.limits.items()}
         for tenant, limit in limits.items():
             was, now = ([one for key, one in keys.items()
-                         if key.startswith("claim/") and one["tenant"] == tenant]
+                         if key.startswith("claim/") and one["tenant"] == tenant and
+                         self.start_of(one) not in keys]  # a session that moves counts once
                         for keys in (before, self.keys))
             if limit and len(now) > limit and len(now) > len(was):
                 self.fault(revision, f"tenant {tenant} has {len(now)} sessions of {limit}")
@@ -146,6 +151,28 @@ class Checker:
             other = self.keys.get(f"claim/{place['host']}/{place['number']}")
             if other is None or len(other["devices"]) != place["devices"] or not other["alone"]:
                 self.fault(revision, f"{key} is there without its place at {place['host']}")
+
+    @staticmethod
+    def start_of(claim):
+        """The key of the claim from which the session comes."""
+        start = claim.get("from")
+        return start and f"claim/{start['host']}/{start['number']}"
+
+    def check_from(self, revision, key, before):
+        claim = self.keys.get(key, {}) if key.startswith("claim/") else {}
+        start = self.start_of(claim)
+        if start is None or f"host/{key.split('/')[1]}" not in before:
+            return  # or the host joins anew and says what is so
+        whose = [before.get(start, {}).get(what) for what in ("tenant", "identity")]
+        if whose != [claim["tenant"], claim["identity"]]:
+            self.fault(revision, f"{key} comes from {start}, which is of {whose}")
+
+    def check_open_once(self, revision):
+        starts = [self.start_of(claim) for key, claim in self.keys.items()
+                  if key.startswith("claim/") and claim.get("state") == "OPEN"]
+        for start in set(starts) - {None}:
+            if starts.count(start) > 1:
+                self.fault(revision, f"the session of {start} is open at several hosts")
 
     def check_goes(self, revision, host, before):
         """While its daemon is dead nobody gives back for it; when it joins anew, its incarnation

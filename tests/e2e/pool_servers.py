@@ -15,12 +15,13 @@ class Pool(contextlib.ExitStack):
     """Servers a, b, c… with software devices, on members of etcd."""
 
     def __init__(self, names="abc", members=3, devices=2, memory=512 * MIB, sessions=30,
-                 keys=None, of_host=None, pool_keys=None):
+                 keys=None, of_host=None, pool_keys=None, variables=()):
         super().__init__()
         self.names, self.count = names, members
         self.devices, self.memory, self.sessions = devices, memory, sessions
         self.more, self.of_host = keys or {}, of_host or {}
         self.pool_keys = pool_keys or {}
+        self.variables = variables  # of all its servers
         self.metrics = {}
 
     def __enter__(self):
@@ -51,7 +52,8 @@ class Pool(contextlib.ExitStack):
     def make_server(self, name, config):
         del name  # servers at loopback are all alike
         return server.Server(config=json.dumps(config), software_devices=self.devices,
-                             software_memory=self.memory, warm_workers=0)
+                             software_memory=self.memory, warm_workers=0,
+                             variables=self.variables)
 
     def joined(self):
         return sorted(key[5:] for key in self.etcd.keys("host/"))

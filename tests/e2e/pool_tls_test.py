@@ -2,6 +2,7 @@
 certificate that asked, and who has none gets no place."""
 import json
 import pathlib
+import subprocess
 import tempfile
 import unittest
 
@@ -37,7 +38,7 @@ class PoolTlsTest(unittest.TestCase):
 
     @classmethod
     def make(cls, name, **pool):
-        keys = {"tls": cls.files("127.0.0.1"), "tenants": TENANTS,
+        keys = {"tls": cls.files("127.0.0.1"), "tenants": TENANTS, "moves_from": ["pool"],
                 "pool": {"host": name, "etcd": [cls.member.address], "labels": [f"host={name}"],
                          "tls": cls.files("pool"), **pool}}
         keys["pool"] = {key: value for key, value in keys["pool"].items() if value}
@@ -80,6 +81,38 @@ class PoolTlsTest(unittest.TestCase):
             server.wait_for(lambda: "not in the pool: etcd at" in outside.log.read_text(), 10,
                             "the reason")
             self.assertEqual(["a", "b"], [one["name"] for one in self.pool()["hosts"]])
+
+    def sessions(self):
+        """Host → the sessions that it has."""
+        found = {}
+        for name, one in self.servers.items():
+            status = server.run([one.dist / "bin" / "longwire", "admin", "sessions", "--json"],
+                                one.environment())
+            found[name] = json.loads(status.out)
+        return found
+
+    def test_a_session_moves_with_its_certificate(self):
+        """Both are hosts of the pool; neither is named."""
+        front = self.servers["a"]
+        program = subprocess.Popen(
+            [front.dist / "bin" / "longwire", "run", "--server", front.address, "--",
+             front.program("counted_training.static"), "stdin"],
+            env=self.environment("alice"), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True)
+        self.addCleanup(program.communicate)
+        self.addCleanup(program.kill)
+        self.assertEqual("READY\n", server.next_line(program))
+        for _ in range(2):
+            found = self.sessions()
+            (here,) = [name for name in found if found[name]]
+            (there,) = [name for name in found if not found[name]]
+            [session] = found[here]
+            moved = self.servers[here].cli("admin", "migrate", str(session["id"]), there)
+            self.assertEqual(0, moved.code, (moved, self.servers[there].log_tail()))
+            [now] = self.sessions()[there]
+            self.assertEqual("alice", now["identity"])
+        out, err = program.communicate(timeout=60)
+        self.assertEqual((0, ""), (program.returncode, err), out)
 
     def test_a_host_is_drained_by_an_administrator_s_certificate_alone(self):
         front = self.servers["a"]

@@ -25,6 +25,7 @@ GROUPS = {
     "memory": ["oom_reuse", "grow_buffer", "grow_reservation"],
     "copies": ["async_allocation", "copy_2d", "pinned_order", "default_copy", "batch_copies",
                "batch_first_forms", "texture_kernel", "texture_cubes", "large_copies",
+               "mixed_copies",
                "pinned_copies", "pinned_graphs", "legacy_order", "pool_kinds"],
     "uploads": ["held_uploads", "early_uploads", "freed_early", "upload_weights"],
     "process": ["fork_child", "exit_without_teardown", "error_codes", "illegal_address", "steady",

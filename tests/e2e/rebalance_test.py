@@ -11,6 +11,7 @@ import tempfile
 import time
 import unittest
 
+import scrape
 import server
 import tenants
 
@@ -25,11 +26,12 @@ class RebalanceTest(unittest.TestCase):
     def serve(self, devices=2, rebalance=True):
         folder = self.enterContext(tempfile.TemporaryDirectory(prefix="longwire-usage-"))
         self.usage = pathlib.Path(folder) / "usage.jsonl"
+        self.metrics = f"127.0.0.1:{server.free_port()}"
         self.longwire = self.enterContext(tenants.TenantServer(
             {"batch": {}, "large": {}, "serving": {"priority": "latency_critical"},
              "small": {"memory": "256MiB"}, "pairs": {"devices": 2}, "admin": {"admin": True}},
             {"placement": "spread", "rebalance": rebalance, "memory": {"prepared": "0"},
-             "software_device": {"count": devices},
+             "software_device": {"count": devices}, "metrics": self.metrics,
              "usage": {"file": str(self.usage)}},
             software_devices=devices, software_memory=DEVICE, warm_workers=0))
         return self.longwire
@@ -99,6 +101,9 @@ class RebalanceTest(unittest.TestCase):
                f"{os.path.realpath(sys.executable)}), which asks for 1 device with 0.5 GiB free")
         self.assertEqual(2, self.log().count(f" ms, {why}"), self.log())
         self.assertIn(f"moved 2 sessions {why}", self.log())
+        seen = scrape.Scrape(self.metrics)
+        self.assertEqual(2, seen.values['longwire_moves_total{kind="rebalance"}'])
+        self.assertEqual(0, seen.values['longwire_moves_total{kind="device"}'])
         server.wait_for(lambda: self.usage.read_text().count(why) == 2, 10, "the usage records")
         time.sleep(0.5)
         self.all_end(programs)

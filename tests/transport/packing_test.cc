@@ -118,13 +118,16 @@ struct Simulation {
 
   PackingChoice choice;
   uint64_t sent = 0;
+  uint64_t delivered = 0;
   uint64_t on_wire = 0;
   PackingChoice::Time now{};
 
-  void SendFrame() {
-    choice.Delivered(sent, sent, now);
+  // Acknowledged is what came before, and with `acknowledged` the frame, too.
+  void SendFrame(bool acknowledged = true) {
+    choice.Delivered(delivered, sent, now);
     sent += kFrame;
-    choice.Delivered(sent - kFrame, sent, now);
+    choice.Sent(sent, kFrame, now);
+    choice.Delivered(delivered, sent, now);
     bool lz4 = choice.codec() == Codec::kLz4;
     bool packs = choice.codec() != Codec::kNone;
     double part = !packs ? 1 : lz4 ? lz4_part : zstd_part;
@@ -134,7 +137,18 @@ struct Simulation {
     now += std::chrono::duration_cast<nanoseconds>(duration<double>(seconds));
     on_wire += moved;
     if (packs) choice.Packed(kFrame, moved);
-    choice.Delivered(sent, sent, now);
+    if (acknowledged) delivered = sent;
+    choice.Delivered(delivered, sent, now);
+  }
+  // Frames with rests between them. Only every fourth is acknowledged at once, as with lanes: the
+  // rests look as if bytes were on their way.
+  double RunWithRests(int frames) {
+    uint64_t sent_before = sent, wire_before = on_wire;
+    for (int i = 1; i <= frames; ++i) {
+      SendFrame(i % 4 == 0);
+      now += std::chrono::milliseconds(2);
+    }
+    return static_cast<double>(on_wire - wire_before) / static_cast<double>(sent - sent_before);
   }
   // The part of the log's bytes that crosses the wire.
   double Run(uint64_t megabytes) {
@@ -216,6 +230,40 @@ TEST(PackingChoice, TimeWithNothingOnItsWayDoesNotCount) {
     wire.now += std::chrono::seconds(1);
   }
   EXPECT_EQ(wire.on_wire, wire.sent);
+}
+
+TEST(PackingChoice, AFastWireIsKnownWhereMostIsAcknowledgedLate) {
+  EXPECT_EQ(Wire(2e9).RunWithRests(4000), 1);
+}
+
+TEST(PackingChoice, SoIsASlowOne) {
+  Simulation wire = Wire(50e6);
+  wire.RunWithRests(1000);
+  EXPECT_LT(wire.RunWithRests(1000), 0.6);
+}
+
+TEST(PackingChoice, AWireThatWasFastIsLookedAtAgain) {
+  Simulation wire = Wire(2e9);
+  EXPECT_EQ(wire.RunWithRests(1000), 1);
+  wire.rate = 12e6;
+  wire.Run(1024);
+  EXPECT_LT(wire.Run(512), 0.5);
+}
+
+TEST(PackingChoice, SmallFramesShowNothing) {
+  PackingChoice choice;
+  choice.Allow(kPackAuto);
+  PackingChoice::Time now{};
+  uint64_t sent = 0;
+  // 128 MiB in frames that are acknowledged within a microsecond, then a wait for the next.
+  while (sent < 128 << 20 && choice.codec() == Codec::kNone) {
+    sent += 4096;
+    choice.Sent(sent, 4096, now);
+    choice.Delivered(sent - 4096, sent, now);
+    now += std::chrono::milliseconds(1);
+    choice.Delivered(sent, sent, now);
+  }
+  EXPECT_NE(choice.codec(), Codec::kNone);
 }
 
 TEST(PackingChoice, KnowsTheWordsOfUsers) {

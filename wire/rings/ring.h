@@ -43,6 +43,9 @@ class RingMemory {
   void Close(uint32_t code);
   bool closed() const;
   uint32_t close_code() const;
+  // How many bytes are not released yet. From any thread; the cursors are not checked, so it serves
+  // for choices only.
+  size_t kept() const;
 
   // Wakes a consumer (data side) or a producer (space side) that sleeps, without new data: for
   // events inside a process, and for acknowledgements on the opposite ring.

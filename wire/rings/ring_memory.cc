@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <cstring>
@@ -109,6 +110,13 @@ bool RingMemory::closed() const { return control_->closed.load(std::memory_order
 uint32_t RingMemory::close_code() const {
   uint32_t closed = control_->closed.load(std::memory_order_acquire);
   return closed == 0 ? 0 : closed - 1;
+}
+
+size_t RingMemory::kept() const {
+  const uint64_t released = control_->released.load(std::memory_order_acquire);
+  const uint64_t written = control_->written.load(std::memory_order_acquire);
+  return written > released ? static_cast<size_t>(std::min<uint64_t>(written - released, bytes_))
+                            : 0;
 }
 
 void RingMemory::PokeConsumer() {

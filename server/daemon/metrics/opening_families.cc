@@ -4,8 +4,6 @@
 #include "server/daemon/metrics/scrape.h"
 
 namespace longwire::daemon {
-namespace {
-
 prometheus::ClientMetric::Histogram HistogramOf(const OpeningTimes::Figures& figures) {
   prometheus::ClientMetric::Histogram histogram;
   histogram.sample_sum = figures.seconds;
@@ -18,6 +16,8 @@ prometheus::ClientMetric::Histogram HistogramOf(const OpeningTimes::Figures& fig
   }
   return histogram;
 }
+
+namespace {
 
 // Of every tenant and reason, so that the first refusal is seen as an increase.
 void AddRefusals(const Scrape& scrape, Family& family) {

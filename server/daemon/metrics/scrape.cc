@@ -13,6 +13,7 @@ std::vector<prometheus::MetricFamily> FamiliesOf(const Scrape& scrape) {
   AddDrifts(scrape, &families);
   AddIdentities(scrape, &families);
   AddOpenings(scrape, &families);
+  AddMoves(scrape, &families);
   AddAdmission(scrape, &families);
   AddCalls(scrape, &families);
   AddModuleCache(scrape, &families);

@@ -13,6 +13,7 @@
 #include "proto/transport.pb.h"
 #include "server/daemon/metrics/families.h"
 #include "server/daemon/metrics/process_figures.h"
+#include "server/daemon/moving/move_figures.h"
 #include "server/daemon/sessions/opening_times.h"
 #include "server/daemon/sessions/refusal.h"
 #include "server/daemon/statistics/program_statistics.h"
@@ -26,6 +27,7 @@ struct Scrape {
   uint32_t sessions_limit = 0;
   std::map<std::string, RefusalCounts> refusals;  // by tenant
   OpeningTimes::Figures openings;
+  MoveFigures::Figures moves;
   std::optional<std::time_t> certificate_expires;  // none without TLS
   ProcessFigures process;
   struct Pool {
@@ -37,6 +39,7 @@ struct Scrape {
   std::optional<Pool> pool;  // of a server that is in one, or shall be
 };
 
+prometheus::ClientMetric::Histogram HistogramOf(const OpeningTimes::Figures& figures);
 std::vector<prometheus::MetricFamily> FamiliesOf(const Scrape& scrape);
 
 // Its parts.
@@ -49,6 +52,7 @@ void AddIdentities(const Scrape& scrape, Families* families);
 void AddSessions(const Scrape& scrape, Families* families);
 void AddDaemon(const Scrape& scrape, Families* families);
 void AddOpenings(const Scrape& scrape, Families* families);
+void AddMoves(const Scrape& scrape, Families* families);
 void AddCalls(const Scrape& scrape, Families* families);
 void AddAdmission(const Scrape& scrape, Families* families);
 void AddModuleCache(const Scrape& scrape, Families* families);

@@ -53,6 +53,7 @@ SessionTable::Arrival::~Arrival() {
   (void)Discard();
   stream_ = {};
   new_.reset();
+  if (in_pool_) table_.pool_->NotOpened(placed_);
   if (admitted_) table_.Release(client_, descriptors_);
 }
 
@@ -66,8 +67,6 @@ bool SessionTable::Arrival::Start(std::string* sentence) {
   description.peer = client_;
   *sentence = BoundToItsPlace(description, *table_.live_.Get());
   if (!sentence->empty()) return false;
-  *sentence = "that server is in a pool, whose sessions have their places from the pool";
-  if (table_.pool_ != nullptr) return false;
   descriptors_ = admission::DescriptorsOfSession(std::min(opening.lanes, wire::kMaxLanes), false);
   OpeningRefusal refusal;
   admitted_ = table_.Admit(client_, descriptors_, &refusal);
@@ -78,13 +77,48 @@ bool SessionTable::Arrival::Start(std::string* sentence) {
   if (!MakePair(SOCK_STREAM, &stream)) return false;
   stream_ = std::move(stream.ours);
   setsockopt(stream_.get(), SOL_SOCKET, SO_SNDTIMEO, &kArrivalFeed, sizeof(kArrivalFeed));
-  PlacedSession placed;
-  if (offer_.has_device()) {
-    placed.devices = {offer_.device()};
-  } else {
-    placed.bytes = offer_.bytes();
+  placed_.time_left = offer_.time_left();
+  if (!Place(sentence) ||
+      !new_->Start(offer_.request(), client_, &placed_, std::move(stream.theirs), sentence)) {
+    return false;
   }
-  return new_->Start(offer_.request(), client_, &placed, std::move(stream.theirs), sentence);
+  accepted_ = Clock::now();
+  return true;
+}
+
+bool SessionTable::Arrival::Place(std::string* sentence) {
+  std::optional<int32_t> device;
+  if (offer_.has_device()) device = offer_.device();
+  if (table_.pool_ != nullptr) {
+    *sentence = "that server is in a pool, whose sessions have their places from the pool";
+    if (!offer_.has_place()) return false;
+    const transport::HandOverPlace& told = offer_.place();
+    return in_pool_ = table_.pool_->TakePlace(
+               client_,
+               {"", "", told.number(), told.ticket(), told.from_host(), told.from_number()}, device,
+               &placed_, sentence);
+  }
+  *sentence = "that server is not in the pool from which the session comes";
+  if (offer_.has_place()) return false;
+  if (device) {
+    placed_.devices = {*device};
+  } else {
+    placed_.bytes = offer_.bytes();
+  }
+  return true;
+}
+
+// The other server has measured what is left after this one had said that a worker waits. Counted
+// from before that, it ends here when it would have ended there, or earlier, however long messages
+// take.
+bool SessionTable::Arrival::TakeLimit(milliseconds left, std::string* sentence) {
+  if (offer_.time_left() == 0) return true;
+  ServerSession& next = *new_->session();
+  const auto limit = std::chrono::floor<std::chrono::seconds>(accepted_ - next.opened() + left);
+  *sentence = "its time limit is over";
+  if (left.count() == 0 || limit.count() <= 0) return false;
+  next.SetTimeLimit(static_cast<uint64_t>(limit.count()));
+  return true;
 }
 
 bool SessionTable::Arrival::Feed(const std::string& content) {
@@ -107,6 +141,7 @@ bool SessionTable::Arrival::TakeRings(const transport::HandOverRings& rings,
                                       std::string* sentence) {
   rings_ = rings;
   ServerSession& next = *new_->session();
+  if (!TakeLimit(milliseconds(rings_.time_left_milliseconds()), sentence)) return false;
   *sentence = kOtherLogs;
   if (rings_.lanes_size() != static_cast<int>(next.lanes()) ||
       rings_.rings_size() != 2 * rings_.lanes_size()) {
@@ -224,6 +259,8 @@ bool SessionTable::Arrival::BeginOnce(std::string* sentence) {
     base::MutexLock lock(table_.mutex_);
     table_.Enter(next);
   }
+  if (in_pool_) table_.pool_->Opened(placed_);
+  in_pool_ = false;
   table_.identities_.Opened(client_);
   if (!goes) {
     table_.End(next, {static_cast<uint32_t>(transport::kLaunchFailed),

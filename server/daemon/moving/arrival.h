@@ -46,6 +46,8 @@ class SessionTable::Arrival {
   bool IsLate() const { return Clock::now() > deadline_; }
 
  private:
+  bool Place(std::string* sentence);
+  bool TakeLimit(std::chrono::milliseconds left, std::string* sentence);
   bool FillRings();
   bool BeginOnce(std::string* sentence);
 
@@ -59,6 +61,9 @@ class SessionTable::Arrival {
   std::vector<std::vector<std::byte>> contents_;  // of the rings
   size_t filled_ = 0;                             // of contents_: whole
   bool admitted_ = false;
+  PlacedSession placed_;
+  bool in_pool_ = false;        // has a place there, which is not opened yet
+  Clock::time_point accepted_;  // before the other server hears that a worker waits
   std::chrono::milliseconds patience_{0};
   Clock::time_point deadline_;
 

@@ -38,6 +38,10 @@ constexpr milliseconds kEndAnswer{15'000};
 // Without a byte from a worker that reads its device's memory.
 constexpr milliseconds kContentStall{60'000};
 constexpr milliseconds kContentLook{100};
+// Of a time limit that goes along.
+constexpr milliseconds kLeastLimit{3'000};
+// Hosts of a pool that are asked for one move.
+constexpr int kPlaces = 3;
 
 HandOverStep EndStep(const std::string& move, transport::HandOverEnd::Kind kind) {
   HandOverStep step;
@@ -51,7 +55,11 @@ HandOverStep EndStep(const std::string& move, transport::HandOverEnd::Kind kind)
 class SessionTable::Giver {
  public:
   Giver(SessionTable& table, std::shared_ptr<ServerSession> old, const ServerPlace& to)
-      : table_(table), old_(old), to_(to), far_(to.server), worker_(std::in_place, old) {}
+      : table_(table),
+        old_(old),
+        to_(to),
+        counted_(table.move_figures_, MoveKind::kServer),
+        worker_(std::in_place, old) {}
   ~Giver() {
     stream_ = {};
     worker_.reset();  // it goes on
@@ -68,20 +76,27 @@ class SessionTable::Giver {
 
   bool Run(std::string* sentence) {
     const auto begun = Clock::now();
-    const std::string where = "server " + base::Printable(to_.server);
+    counted_.Is(CountedMove::At::kSession);
     if (!Check(sentence)) return false;
-    old_->SetMoves("runs on while its move to " + where + " is prepared");
+    old_->SetMoves("runs on while its move to another server is prepared");
     Pair stream;
     *sentence = "longwired has no sockets left: " + base::Reason(errno);
     if (!MakePair(SOCK_STREAM, &stream)) return false;
     stream_ = std::move(stream.ours);
-    if (!worker_->Ask(std::move(stream.theirs), sentence) || !Offer(sentence)) return false;
+    if (!worker_->Ask(std::move(stream.theirs), sentence)) return false;
+    counted_.Is(CountedMove::At::kPlace);
+    if (!Promise(sentence)) return false;
+    const std::string where = "server " + base::Printable(to_.server);
     AtStep("offered");
+    counted_.Is(CountedMove::At::kHold);
     if (!worker_->Hold(sentence)) return false;
     const auto held = Clock::now();
+    counted_.Is(CountedMove::At::kStandsStill);
+    const uint64_t bytes = table_.LeasedBy(old_->id());
     old_->SetMoves("stands still while it moves to " + where);
     AtStep("held");
     if (!Carry(sentence) || !Commit(sentence) || !Begin(sentence)) return false;
+    counted_.Done(begun_there_ - held, bytes);
     *sentence = "session " + std::to_string(old_->id()) + " has moved to " + where + ", device " +
                 std::to_string(there_.device()) + ", and is session " +
                 std::to_string(there_.session()) + " there; it was prepared for " +
@@ -98,10 +113,8 @@ class SessionTable::Giver {
     *sentence = BoundToItsPlace(client, *table_.live_.Get());
     if (!sentence->empty()) return false;
     const bool secure = table_.live_.Get()->has_tls();
-    if (table_.pool_ != nullptr) {
-      *sentence = "this server is in a pool, whose sessions have their places from the pool";
-    } else if (client.time_limit != 0) {
-      *sentence = "it has a time limit, which would begin anew at another server";
+    if (client.time_limit != 0 && LimitLeft() < kLeastLimit) {
+      *sentence = "its time limit is just ending";
     } else if (old_->worker().keepers.size() != 1) {
       *sentence = "it has several devices";
     } else if (!client.program_id.empty()) {
@@ -118,13 +131,40 @@ class SessionTable::Giver {
     return false;
   }
 
+  // A worker that waits there. In a pool where the pool has promised a place; of hosts that refuse
+  // all the same it is asked for others.
+  bool Promise(std::string* sentence) {
+    if (table_.pool_ == nullptr) return Offer(sentence);
+    FarWish wish{to_.server, {}, TimeLeft(*old_)};
+    for (int i = 0; i < kPlaces; ++i) {
+      // Why it was refused before says more than that there is no other place.
+      std::string no_place;
+      if (!table_.pool_->PlaceElsewhere(*old_, worker_->request(), wish, &place_, &no_place)) {
+        if (i == 0) *sentence = no_place;
+        return false;
+      }
+      AtStep("placed");
+      to_.server = place_.address;
+      if (Offer(sentence)) return true;
+      if (!wish.to.empty()) return false;
+      wish.avoid.insert(place_.host);
+    }
+    return false;
+  }
+
+  milliseconds LimitLeft() const {
+    return std::chrono::floor<milliseconds>(std::chrono::seconds(old_->client().time_limit) -
+                                            (Clock::now() - old_->opened()));
+  }
+
   bool Offer(std::string* sentence) {
+    far_.emplace(to_.server);
     move_ = NewMove();
     *sentence = "the system has no random bytes";
     if (move_.empty()) return false;
     const transport::TlsMaterial tls =
         table_.material_ ? table_.material_() : transport::TlsMaterial();
-    if (!far_.Connect(tls.certificate.empty() ? nullptr : &tls, sentence)) return false;
+    if (!far_->Connect(tls.certificate.empty() ? nullptr : &tls, sentence)) return false;
     const ClientDescription& client = old_->client();
     HandOverStep step;
     transport::HandOverOffer& offer = *step.mutable_offer();
@@ -139,11 +179,25 @@ class SessionTable::Giver {
     offer.set_bytes(table_.LeasedBy(old_->id()));
     if (to_.device) offer.set_device(*to_.device);
     offer.set_session(old_->id());
-    return Ask(step, kStartPatience, sentence);
+    offer.set_time_left(TimeLeft(*old_));
+    if (!place_.number.empty()) {
+      transport::HandOverPlace& place = *offer.mutable_place();
+      place.set_number(place_.number);
+      place.set_ticket(place_.ticket);
+      place.set_from_host(place_.from_host);
+      place.set_from_number(place_.from_number);
+    }
+    if (!Ask(step, kStartPatience, sentence)) return false;
+    if (client.time_limit == 0) return true;
+    *sentence = "longwired at " + to_.server +
+                " is older than this one, and the session's time limit would begin anew there: "
+                "upgrade it";
+    left_ = LimitLeft();
+    return there_.keeps_limits();
   }
 
   bool Ask(const HandOverStep& step, milliseconds patience, std::string* sentence) {
-    if (!far_.Ask(step, patience, &there_, sentence)) return false;
+    if (!far_->Ask(step, patience, &there_, sentence)) return false;
     *sentence = to_.server + " refuses: " + base::Printable(there_.sentence());
     return there_.done();
   }
@@ -167,9 +221,9 @@ class SessionTable::Giver {
     auto deadline = Clock::now() + kContentStall;
     while (true) {
       *sentence = "its worker does not write on";
-      if (far_.HasSpoken()) {
+      if (far_->HasSpoken()) {
         *sentence = "the connection between the servers broke";
-        far_.HearRefusal(sentence);
+        far_->HearRefusal(sentence);
         return false;
       }
       if (Clock::now() > deadline) return false;
@@ -183,7 +237,7 @@ class SessionTable::Giver {
       if (got != 0) deadline = Clock::now() + kContentStall;
       if (got != 0 && filled < kStepBytes) continue;  // a socket holds less than a step
       content.resize(filled);
-      if (filled != 0 && !far_.Queue(step, sentence)) return false;
+      if (filled != 0 && !far_->Queue(step, sentence)) return false;
       if (got == 0) return true;
       filled = 0;
     }
@@ -192,6 +246,7 @@ class SessionTable::Giver {
   bool TellRings(std::string* sentence) {
     HandOverStep step;
     transport::HandOverRings& rings = *step.mutable_rings();
+    rings.set_time_left_milliseconds(static_cast<uint64_t>(std::max<int64_t>(left_.count(), 0)));
     std::vector<std::span<const std::byte>> contents;
     *sentence = "its logs cannot be read";
     for (uint32_t i = 0; i < old_->lanes(); ++i) {
@@ -205,12 +260,12 @@ class SessionTable::Giver {
       }
       AddLane(LaneOf(old_->notes()->Read(i)), rings.add_lanes());
     }
-    if (!far_.Tell(step, sentence)) return false;
+    if (!far_->Tell(step, sentence)) return false;
     for (std::span<const std::byte> content : contents) {
       for (; !content.empty(); content = content.subspan(std::min(kStepBytes, content.size()))) {
         HandOverStep piece;
         piece.set_ring_bytes(content.data(), std::min(kStepBytes, content.size()));
-        if (!far_.Queue(piece, sentence)) return false;
+        if (!far_->Queue(piece, sentence)) return false;
       }
     }
     return true;
@@ -258,6 +313,7 @@ class SessionTable::Giver {
       return TakeBack();
     }
     gone_ = true;
+    counted_.Is(CountedMove::At::kNothing);  // LoseGone and Settle count it if Begin does not
     AtStep("noted");
     {
       base::MutexLock lock(table_.mutex_);
@@ -277,14 +333,14 @@ class SessionTable::Giver {
   // The other server throws away what it has: at once, or when its patience is over. False.
   bool TakeBack() {
     std::string unheard;
-    (void)far_.Ask(EndStep(move_, transport::HandOverEnd::DISCARD), kEndAnswer, &there_, &unheard);
+    (void)far_->Ask(EndStep(move_, transport::HandOverEnd::DISCARD), kEndAnswer, &there_, &unheard);
     return false;
   }
 
   bool Begin(std::string* sentence) {
     HandOverAnswer answer;
     const bool heard =
-        far_.Ask(EndStep(move_, transport::HandOverEnd::BEGIN), kEndAnswer, &answer, sentence);
+        far_->Ask(EndStep(move_, transport::HandOverEnd::BEGIN), kEndAnswer, &answer, sentence);
     if (!heard) {
       table_.move_notes_.GiveBack(old_->id());
       *sentence = "session " + std::to_string(old_->id()) + " was handed over to " + to_.server +
@@ -302,15 +358,18 @@ class SessionTable::Giver {
     table_.move_notes_.GiveBack(old_->id());
     AtStep("begun");
     std::string unheard;
-    (void)far_.Ask(EndStep(move_, transport::HandOverEnd::FORGET), kEndAnswer, &answer, &unheard);
-    far_.End();
+    (void)far_->Ask(EndStep(move_, transport::HandOverEnd::FORGET), kEndAnswer, &answer, &unheard);
+    far_->End();
     return true;
   }
 
   SessionTable& table_;
   const std::shared_ptr<ServerSession> old_;
-  const ServerPlace to_;
-  FarServer far_;
+  ServerPlace to_;  // in a pool its server is known once there is a place
+  CountedMove counted_;
+  FarPlace place_;
+  std::optional<FarServer> far_;
+  milliseconds left_{0};  // of its time limit, when the other server had answered
   std::string move_;
   HandOverAnswer there_;  // the last one
   std::vector<TicketLane> lanes_;
@@ -321,11 +380,15 @@ class SessionTable::Giver {
 };
 
 bool SessionTable::HandOver(uint64_t id, const ServerPlace& to, std::string* sentence) {
-  auto address = transport::ParseAddress(to.server, sentence);
-  if (!address) return false;
+  ServerPlace place = to;
+  if (pool_ == nullptr) {
+    auto address = transport::ParseAddress(to.server, sentence);
+    if (!address) return false;
+    place.server = address->Text();
+  }
   auto session = FindToMove(id, sentence);
   if (session == nullptr) return false;
-  Giver giver(*this, session, {address->Text(), to.device});
+  Giver giver(*this, session, place);
   const bool moved = giver.Run(sentence);
   if (!moved && !giver.gone()) {
     *sentence = "session " + std::to_string(id) + " does not move: " + *sentence;

@@ -29,6 +29,7 @@ class SessionTable::Mover {
   Mover(SessionTable& table, std::shared_ptr<ServerSession> old, std::string why = "")
       : table_(table),
         old_(old),
+        counted_(table.move_figures_, why.empty() ? MoveKind::kDevice : MoveKind::kRebalance),
         why_(why.empty() ? "" : ", " + why),
         worker_(std::in_place, old),
         new_(std::in_place, table) {}
@@ -47,6 +48,7 @@ class SessionTable::Mover {
 
   // Whether it can move. Nothing has stopped.
   bool Ask(std::optional<int32_t> device, std::string* sentence) {
+    counted_.Is(CountedMove::At::kSession);
     if (!Check(device, sentence)) return false;
     device_ = device;
     where_ = device ? "device " + std::to_string(*device) : "another device";
@@ -55,23 +57,28 @@ class SessionTable::Mover {
     *sentence = "longwired has no sockets left: " + base::Reason(errno);
     if (!MakePair(SOCK_STREAM, &stream)) return false;
     stream_ = std::move(stream.theirs);
-    return worker_->Ask(std::move(stream.ours), sentence);
+    if (!worker_->Ask(std::move(stream.ours), sentence)) return false;
+    counted_.Is(CountedMove::At::kNothing);  // it can; it may be that nobody wants it to
+    return true;
   }
 
   // After Ask.
   bool Go(std::string* sentence) {
     const auto begun = Clock::now();
     PlacedSession placed;
-    if (!ChoosePlace(&placed, sentence) ||
-        !new_->Start(worker_->request(), old_->client().peer, &placed, std::move(stream_),
-                     sentence) ||
-        !worker_->Hold(sentence)) {
+    counted_.Is(CountedMove::At::kPlace);
+    if (!ChoosePlace(&placed, sentence) || !new_->Start(worker_->request(), old_->client().peer,
+                                                        &placed, std::move(stream_), sentence)) {
       return false;
     }
+    counted_.Is(CountedMove::At::kHold);
+    if (!worker_->Hold(sentence)) return false;
     const auto held = Clock::now();
+    counted_.Is(CountedMove::At::kStandsStill);
     old_->SetMoves("stands still while it moves to " + where_);
     if (!Carry(sentence) || !Switch(sentence)) return false;
     const auto end = Clock::now();
+    counted_.Done(end - held, table_.LeasedBy(new_->session()->id()));
     if (over_) {
       *sentence = "session " + std::to_string(old_->id()) + " has ended as it moved to device " +
                   std::to_string(new_->device()) + ": its program was at its end" + why_;
@@ -140,6 +147,7 @@ class SessionTable::Mover {
     }
     // From here on there is no way back: the old worker must be gone before the new one runs.
     moved_ = true;
+    counted_.Is(CountedMove::At::kSwitch);
     new_->Keep();
     bool gone = worker_->End([this] { table_.warden_->Kill(old_->id()); });
     table_.usage_->Ended(table_.RecordOf(*old_, {0, "moved to session " + NewNumber() + why_}));
@@ -169,6 +177,7 @@ class SessionTable::Mover {
 
   SessionTable& table_;
   const std::shared_ptr<ServerSession> old_;
+  CountedMove counted_;
   const std::string why_;
   std::optional<int32_t> device_;
   std::string where_;        // for people

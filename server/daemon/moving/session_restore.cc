@@ -32,7 +32,10 @@ constexpr uint64_t kHeldLimit = uint64_t{1} << 30;  // bytes in one ring
 
 class SessionTable::Restorer {
  public:
-  explicit Restorer(SessionTable& table) : table_(table), new_(std::in_place, table) {}
+  explicit Restorer(SessionTable& table)
+      : table_(table),
+        counted_(table.move_figures_, MoveKind::kRestore),
+        new_(std::in_place, table) {}
   ~Restorer() {
     stream_ = {};
     new_.reset();
@@ -44,19 +47,25 @@ class SessionTable::Restorer {
   Restorer& operator=(const Restorer&) = delete;
 
   bool Run(const std::string& name, std::optional<int32_t> device, std::string* sentence) {
+    begun_ = Clock::now();
+    counted_.Is(CountedMove::At::kSession);
     if (!Open(name, sentence)) return false;
     CheckpointReader from(file_.get());
-    if (!from.ReadHead(sentence) || !Claim(from, sentence) || !ReadRings(from, sentence) ||
-        !Admit(sentence) || !Place(device, sentence)) {
+    if (!from.ReadHead(sentence) || !Claim(from, sentence) || !ReadRings(from, sentence)) {
       return false;
     }
+    counted_.Is(CountedMove::At::kPlace);
+    if (!Admit(sentence) || !Place(device, sentence)) return false;
     Pair stream;
     *sentence = "longwired has no sockets left: " + base::Reason(errno);
     if (!MakePair(SOCK_STREAM, &stream)) return false;
     stream_ = std::move(stream.ours);
     setsockopt(stream_.get(), SOL_SOCKET, SO_SNDTIMEO, &kFeedPatience, sizeof(kFeedPatience));
-    return new_->Start(head_.request, client_.peer, &placed_, std::move(stream.theirs), sentence) &&
-           Feed(from, sentence) && new_->IsRebuilt(sentence) && GoOn(sentence);
+    if (!new_->Start(head_.request, client_.peer, &placed_, std::move(stream.theirs), sentence)) {
+      return false;
+    }
+    counted_.Is(CountedMove::At::kStandsStill);
+    return Feed(from, sentence) && new_->IsRebuilt(sentence) && GoOn(sentence);
   }
 
  private:
@@ -201,6 +210,7 @@ class SessionTable::Restorer {
                 std::to_string(new_->device()) + " and is session " + std::to_string(next->id()) +
                 " there";
     Log(LogLevel::kInfo, next->subject(), *sentence);
+    counted_.Done(Clock::now() - begun_, table_.LeasedBy(next->id()));
     table_.HasBegun(next);
     return true;
   }
@@ -222,6 +232,8 @@ class SessionTable::Restorer {
   }
 
   SessionTable& table_;
+  CountedMove counted_;
+  Clock::time_point begun_;
   std::optional<Successor> new_;
   wire::Descriptor file_, stream_;
   Ticket ticket_;

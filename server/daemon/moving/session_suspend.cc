@@ -34,7 +34,12 @@ class SessionTable::Suspender {
  public:
   Suspender(SessionTable& table, std::shared_ptr<ServerSession> old, const std::string& file,
             uint64_t limit)
-      : table_(table), old_(old), name_(file), limit_(limit), worker_(std::in_place, old) {}
+      : table_(table),
+        old_(old),
+        name_(file),
+        limit_(limit),
+        counted_(table.move_figures_, MoveKind::kCheckpoint),
+        worker_(std::in_place, old) {}
   ~Suspender() {
     stream_ = {};
     worker_.reset();  // it goes on
@@ -49,11 +54,13 @@ class SessionTable::Suspender {
 
   bool Run(std::string* sentence) {
     const auto config = table_.live_.Get();
+    counted_.Is(CountedMove::At::kSession);
     *sentence = BoundToItsPlace(old_->client(), *config);
     if (!sentence->empty()) return false;
     *sentence = "it has several devices";
     if (old_->worker().keepers.size() != 1) return false;
     std::optional<CheckpointKey> key;
+    counted_.Is(CountedMove::At::kPlace);
     if (!KeyOf(*config, &key, sentence)) return false;
     file_ = table_.suspended_.Create(name_, sentence);
     made_ = file_.valid();
@@ -62,7 +69,13 @@ class SessionTable::Suspender {
     *sentence = "longwired has no sockets left: " + base::Reason(errno);
     if (!MakePair(SOCK_STREAM, &stream)) return false;
     stream_ = std::move(stream.ours);
-    if (!worker_->Ask(std::move(stream.theirs), sentence) || !worker_->Hold(sentence)) return false;
+    counted_.Is(CountedMove::At::kSession);
+    if (!worker_->Ask(std::move(stream.theirs), sentence)) return false;
+    counted_.Is(CountedMove::At::kHold);
+    if (!worker_->Hold(sentence)) return false;
+    counted_.Is(CountedMove::At::kStandsStill);
+    held_ = Clock::now();
+    bytes_ = table_.LeasedBy(old_->id());
     old_->SetMoves("stands still while it is written into " + name_);
     CheckpointWriter to(file_.get(), key, limit_);
     if (!WriteSession(to, sentence) || !to.Finish(sentence)) return false;
@@ -158,6 +171,7 @@ class SessionTable::Suspender {
     // From here on there is no way back: the next daemon would find the ticket.
     suspended_ = true;
     made_ = false;
+    counted_.Done(Clock::now() - held_, bytes_);
     {
       base::MutexLock lock(table_.mutex_);
       table_.sessions_.erase(old_->id());
@@ -177,6 +191,9 @@ class SessionTable::Suspender {
   const std::shared_ptr<ServerSession> old_;
   const std::string name_;
   const uint64_t limit_;  // of the file, in bytes
+  CountedMove counted_;
+  Clock::time_point held_;
+  uint64_t bytes_ = 0;  // of device memory
   std::optional<OldWorker> worker_;
   wire::Descriptor file_, stream_;
   bool made_ = false;

@@ -52,6 +52,7 @@ void SessionTable::LoseGone(const GoneSession& gone, const std::string& why) {
   if (!move_notes_.Find(gone.number())) return;
   Log(LogLevel::kError, {.session = gone.number(), .tenant = gone.tenant},
       "was lost on its way to server " + gone.server + ": " + why);
+  move_figures_.Lost(MoveKind::kServer);
   {
     base::MutexLock lock(mutex_);
     for (uint64_t number : gone.numbers) {
@@ -132,6 +133,7 @@ void SessionTable::Settle(const GoneSession& gone) {
   }
   if (!answer.done()) return LoseGone(gone, answer.sentence());
   move_notes_.SetBegun(gone.number());
+  move_figures_.DoneLate(MoveKind::kServer);
   Log(LogLevel::kInfo, {.session = gone.number(), .tenant = gone.tenant},
       "has begun at server " + gone.server + ", where it is session " +
           std::to_string(gone.session));

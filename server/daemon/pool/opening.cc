@@ -41,15 +41,6 @@ bool IsHost(const std::string& text) {
 
 }  // namespace
 
-struct Pool::Asked {
-  std::span<const std::byte> bytes;
-  wire::VersionRange link;
-  std::string number;
-  std::string ticket;
-  std::vector<std::string> further_tickets;  // that its program may be placed on several hosts with
-  pool::Request request;
-};
-
 PoolOpening Pool::Refuse(const Peer& peer, const std::string& sentence) {
   PoolOpening opening;
   opening.opened = table_.Refuse(
@@ -121,22 +112,21 @@ PoolOpening Pool::AskForPlace(Asked& asked, const Peer& peer, const std::atomic<
   return opening;
 }
 
-// Of a session that was opened by the request before: the placer counts it against all limits.
-bool Pool::AskHere(const std::string& request, const Peer& peer, uint64_t time_left,
-                   std::string* number, std::string* ticket, std::string* sentence) {
+// The placer counts it against all limits.
+bool Pool::AskFor(const std::string& request, const Peer& peer, uint64_t time_left, Asked* asked,
+                  pool::Answer* answer, std::string* sentence) {
   if (!host_->AwaitJoined(sentence)) return false;
-  *number = pool::RandomHex(kNumberBytes);
-  *ticket = pool::RandomHex(kNumberBytes);
-  Asked asked{std::as_bytes(std::span(request)), wire::SpokenVersions(), *number, *ticket, {}, {}};
+  asked->bytes = std::as_bytes(std::span(request));
+  asked->link = wire::SpokenVersions();
+  asked->number = pool::RandomHex(kNumberBytes);
+  asked->ticket = pool::RandomHex(kNumberBytes);
   *sentence = "the server has no random bytes";
-  if (ticket->empty() || !ReadAsked(&asked, peer, sentence)) return false;
-  asked.request.set_only(config_.host());
-  asked.request.set_wait(false);
-  if (time_left != 0) asked.request.set_time_limit(time_left);
-  pool::Answer answer;
+  if (asked->ticket.empty() || !ReadAsked(asked, peer, sentence)) return false;
+  asked->request.set_wait(false);
+  if (time_left != 0) asked->request.set_time_limit(time_left);
   const std::atomic<bool> cancelled{false};
-  const auto result = front_->Place(asked.number, asked.request, Clock::now() + kRestorePatience,
-                                    cancelled, &answer, sentence);
+  const auto result = front_->Place(asked->number, asked->request, Clock::now() + kRestorePatience,
+                                    cancelled, answer, sentence);
   if (result == pool::FrontPart::Result::kWaits) *sentence = "the pool did not answer in time";
   return result == pool::FrontPart::Result::kPlaced;
 }
@@ -192,7 +182,10 @@ PoolOpening Pool::OpenPlaced(Asked& asked, const Peer& peer, const std::atomic<b
     return refused;
   }
   PoolOpening opening;
-  if (claim.tenant() == peer.tenant->name()) {
+  if (claim.has_from()) {
+    host_->Over(asked.number, {});
+    opening = Refuse(peer, "that place is for a session that moves there");
+  } else if (claim.tenant() == peer.tenant->name()) {
     opening = OpenAt(asked, peer, cancelled, asked.number, claim);
   } else {
     host_->Over(asked.number, {});

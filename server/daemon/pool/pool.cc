@@ -109,8 +109,10 @@ bool Pool::Start(std::string* sentence) {
   parts_ =
       std::make_unique<pool::PartsPart>(*client_, *this, config_.host(), LimitsOf(config_), is_in);
   reader_ = std::make_unique<pool::Reader>(*client_);
+  emptier_ = std::make_unique<Emptier>(table_, [this] { return ShallEmpty(); });
   started_ = lease_->Start(sentence) && host_->Start(sentence) && front_->Start(sentence) &&
-             placer_->Start(sentence) && parts_->Start(sentence) && reader_->Start(sentence);
+             placer_->Start(sentence) && parts_->Start(sentence) && reader_->Start(sentence) &&
+             emptier_->Start(sentence);
   if (!started_) *sentence = "the pool: " + *sentence;
   return started_;
 }
@@ -118,6 +120,7 @@ bool Pool::Start(std::string* sentence) {
 void Pool::Stop() {
   // Also when etcd hangs.
   if (client_ != nullptr) client_->EndWithin(kLastCalls);
+  if (emptier_ != nullptr) emptier_->Stop();
   if (reader_ != nullptr) reader_->Stop();
   if (parts_ != nullptr) parts_->Stop();
   if (placer_ != nullptr) placer_->Stop();
@@ -159,6 +162,7 @@ bool Pool::Describe(pool::Capacity* capacity, std::string* sentence) {
   const std::set<int32_t> cordoned = table_.placements().Cordoned();
   DescribeLimits(capacity);
   capacity->set_cordoned(table_.draining());
+  capacity->set_takes_moves(table_.config()->moves_from_size() != 0);
   for (const warden::DeviceStats& device : stats->devices) {
     pool::Device& to = *capacity->add_devices();
     to.set_ordinal(device.device);

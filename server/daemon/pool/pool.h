@@ -7,6 +7,7 @@
 #include <string>
 
 #include "proto/transport.pb.h"
+#include "server/daemon/pool/emptier.h"
 #include "server/daemon/sessions/session_table.h"
 #include "server/pool/front.h"
 #include "server/pool/host.h"
@@ -68,20 +69,37 @@ class Pool final : public pool::HostFacts, public pool::MemoryFacts, public Pool
   void Moved(const ServerSession& session, uint64_t left) override;
   bool Place(const Peer& peer, const std::string& request, std::optional<int32_t> device,
              PlacedSession* placed, std::string* sentence) override;
+  bool PlaceElsewhere(const ServerSession& session, const std::string& request, const FarWish& wish,
+                      FarPlace* place, std::string* sentence) override;
+  bool TakePlace(const Peer& peer, const FarPlace& place, std::optional<int32_t> device,
+                 PlacedSession* placed, std::string* sentence) override;
   void Opened(const PlacedSession& placed) override;
   void NotOpened(const PlacedSession& placed) override;
   bool Memory(std::map<std::string, pool::TenantMemory>* by_tenant) override;
   void SetPart(const std::string& tenant, const pool::PartTerms& terms) override;
 
  private:
-  struct Asked;  // an opening request, as far as the pool reads it
+  struct Asked {  // an opening request, as far as the pool reads it
+    std::span<const std::byte> bytes;
+    wire::VersionRange link;
+    std::string number;
+    std::string ticket;
+    std::vector<std::string> further_tickets;  // with which it may be placed on several hosts
+    pool::Request request;
+  };
   PoolOpening AskForPlace(Asked& asked, const Peer& peer, const std::atomic<bool>& cancelled);
   PoolOpening OpenPlaced(Asked& asked, const Peer& peer, const std::atomic<bool>& cancelled);
   PoolOpening OpenAlone(Asked& asked, const Peer& peer, const std::atomic<bool>& cancelled);
   PoolOpening OpenAt(const Asked& asked, const Peer& peer, const std::atomic<bool>& cancelled,
                      const std::string& number, const pool::Claim& claim);
-  bool AskHere(const std::string& request, const Peer& peer, uint64_t time_left,
-               std::string* number, std::string* ticket, std::string* sentence);
+  // A place for a session that was opened by this request, as far as *asked says where: with a
+  // number and a ticket of its own.
+  bool AskFor(const std::string& request, const Peer& peer, uint64_t time_left, Asked* asked,
+              pool::Answer* answer, std::string* sentence);
+  bool PutOn(std::optional<int32_t> device, const pool::Claim& claim, PlacedSession* placed,
+             std::string* sentence);
+  // Whether an administrator drains this host, and another one would take sessions.
+  bool ShallEmpty();
   bool ReadAsked(Asked* asked, const Peer& peer, std::string* sentence);
   PoolOpening Refuse(const Peer& peer, const std::string& sentence);
   void DescribeLimits(pool::Capacity* capacity);
@@ -99,6 +117,7 @@ class Pool final : public pool::HostFacts, public pool::MemoryFacts, public Pool
   // The table's threads may tell of images for longer than there is a pool.
   const std::shared_ptr<pool::UsedImages> used_images_ = std::make_shared<pool::UsedImages>();
   std::unique_ptr<pool::Reader> reader_;
+  std::unique_ptr<Emptier> emptier_;
   bool started_ = false;
   bool described_ = false;  // used by the host's thread
 };

@@ -1,4 +1,5 @@
-// How long the sessions that were opened since the daemon began took to open. Thread-safe.
+// How long something took since the daemon began: to open sessions, and the pauses of those that
+// move. Thread-safe.
 #pragma once
 
 #include <array>

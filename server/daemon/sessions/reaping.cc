@@ -26,9 +26,10 @@ bool SessionTable::EndAfterLimit(const std::shared_ptr<ServerSession>& session) 
   if (limit == 0) return false;
   if (Clock::now() - session->opened() < std::chrono::seconds(limit)) return true;
   const std::string seconds = std::to_string(limit) + " s";
-  const std::string over = session->formerly.empty() ? "its time limit of " + seconds + " is over"
-                                                     : "its time limit is over; when it moved, " +
-                                                           seconds + " of it were left";
+  const bool moved = !session->formerly.empty() || session->client().limit_is_rest;
+  const std::string over =
+      moved ? "its time limit is over; when it moved, " + seconds + " of it were left"
+            : "its time limit of " + seconds + " is over";
   End(session, {static_cast<uint32_t>(transport::kLaunchFailed),
                 over + " (--time-limit, LONGWIRE_TIME_LIMIT)"});
   return false;

@@ -33,6 +33,7 @@ struct ClientDescription {
   uint64_t time_limit = 0;     // seconds after its opening at which it is ended; 0: none
   std::string program_id;      // of a program with sessions at several servers; else empty
   bool alone = false;          // in a pool: nobody else gets its devices
+  bool limit_is_rest = false;  // of the time limit, when it came from another server
   // True if the client came by the local socket and uses the worker's rings itself.
   bool local() const { return peer.uid.has_value(); }
 };
@@ -127,6 +128,12 @@ class ServerSession {
   // For a log line about the session.
   transport::LogSubject subject() const { return client_.peer.subject(id_); }
   const ClientDescription& client() const { return client_; }
+  // What is left of it, of a session that comes from another server. Before others know the
+  // session.
+  void SetTimeLimit(uint64_t seconds) {
+    client_.time_limit = seconds;
+    client_.limit_is_rest = true;
+  }
   const warden::WorkerStarted& worker() const { return worker_.started; }
   // For each lane its up ring and its down ring; last the segment for pinned memory, if any.
   std::vector<int> shared_descriptors() const;
@@ -147,7 +154,7 @@ class ServerSession {
   uint64_t Sum(Count count) const;
 
   const uint64_t id_;
-  const ClientDescription client_;
+  ClientDescription client_;  // constant once others know the session
   StartedWorker worker_;
   std::shared_ptr<gates::GatePage> gates_;
   std::vector<std::byte> rules_;                  // empty: none

@@ -19,6 +19,7 @@
 #include "server/config/live_config.h"
 #include "server/daemon/checkpoints/own_suspensions.h"
 #include "server/daemon/checkpoints/suspended.h"
+#include "server/daemon/moving/move_figures.h"
 #include "server/daemon/moving/move_notes.h"
 #include "server/daemon/policies/policies.h"
 #include "server/daemon/policies/takers.h"
@@ -59,7 +60,7 @@ struct PlacedSession {
 
 // Another server, to which a session moves.
 struct ServerPlace {
-  std::string server;             // HOST:PORT
+  std::string server;             // HOST:PORT; in a pool also a host's name, or empty: any host
   std::optional<int32_t> device;  // none: one that the placement there chooses
 };
 
@@ -129,6 +130,7 @@ class SessionTable {
   std::optional<std::chrono::milliseconds> WaitFor(const transport::Attach& attach,
                                                    const Peer& peer);
   MoveNotes& move_notes() { return move_notes_; }
+  const MoveFigures& move_figures() const { return move_figures_; }
   Suspended& suspended() { return suspended_; }
   OwnSuspensions& own_suspensions() { return own_suspensions_; }
   std::vector<std::shared_ptr<ServerSession>> List();
@@ -328,6 +330,7 @@ class SessionTable {
   Suspended suspended_;
   OwnSuspensions own_suspensions_;
   MoveNotes move_notes_;
+  MoveFigures move_figures_;
   Material material_;
 
   base::Mutex mutex_{base::ranks::kSessionTable};

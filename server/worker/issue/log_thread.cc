@@ -19,6 +19,7 @@
 #include "server/worker/transfer/transfers.h"
 #include "wire/guards.h"
 #include "wire/record.h"
+#include "wire/rings/pieces.h"
 #include "wire/switches.h"
 
 namespace longwire::worker {
@@ -105,11 +106,14 @@ void LogThread::Wait() {
     if (issued) return;
   }
   auto deadline = waits ? Clock::now() + kRecheck : up_.RestDeadline();
+  if (uses_.down.OwesCredit()) deadline = std::min(deadline, Clock::now() + kRecheck);
   auto begun = Clock::now();
   if (std::exchange(moved_, false)) uses_.gates.awake().Moved(begun);
   uses_.swapping.SetResting(true);
   const bool has_data = WaitBeyond(IsFull() ? UINT64_MAX : seen_, deadline);
   const auto waited = Clock::now() - begun;
+  // Nothing finishes with which it could leave.
+  if (!has_data && waited >= kRecheck) uses_.down.PayCredit();
   // After a rest the completion thread sleeps, too. It wakes while the first record is read.
   if (has_data && kWakesEarly && waited >= spin_.Spin()) uses_.completion.ExpectWork();
   if (full) uses_.waiting.Await(false);
@@ -160,6 +164,10 @@ bool LogThread::ReadSome() {
       return false;
     }
     if (bytes == 0 || uses_.swapping.MustWait(static_cast<CallId>(header.call))) break;
+    // What stands before it is issued first: a copy that has begun takes its bytes into pinned
+    // memory at once. And what has come of a copy goes to the device before more is read.
+    const bool bulk = bytes >= wire::kBulkRecordBytes && wire::MovesPieceByPiece();
+    if (bulk && records != 0) break;
     if (uses_.deferred.MustWait(header)) break;
     if (auto launched = IssueAtOnce(header, log); launched.records != 0) {
       log = log.subspan(launched.bytes);
@@ -171,6 +179,7 @@ bool LogThread::ReadSome() {
     log = log.subspan(wire::AlignRecord(bytes));
     up_.Advance(wire::AlignRecord(bytes));
     ++records;
+    if (bulk) break;
   }
   up_.Release(up_.cursor());
   FetchAhead(log);

@@ -53,6 +53,7 @@ class LiveWordsTest : public ::testing::Test {
     look.independent = independent;
     look.mirror.push_back(kMirror);
     look.bytes.push_back(kBytes);
+    if (independent) look.offset.push_back(0);
     session_.ExpectProgress(kStream, session_.Send(look, kStream));
   }
   // The next delta's runs.

@@ -374,6 +374,7 @@ int main(int count, char** words) {
   TakeRules(*session, control, page);
   TakeStatistics(*session, control, page);
   session->transfers().SetLimits(worker::InFlightLimits::Of(page.get()));
+  session->down().HoldCredit(session->transfers().limits().held_credit());
   if (request.shares_memory && page != nullptr) {
     session->host_segment().Make(page->segment_bytes().load());
   }

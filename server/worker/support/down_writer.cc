@@ -6,6 +6,7 @@
 #include "server/worker/support/host_memory.h"
 #include "server/worker/support/log_line.h"
 #include "wire/limits.h"
+#include "wire/rings/pieces.h"
 #include "wire/switches.h"
 
 namespace longwire::worker {
@@ -18,7 +19,8 @@ using std::chrono::steady_clock;
 constexpr size_t kBulkQueueBytes = size_t{8} << 20;
 // Replies, progress and errors of a client that does not read: past this the session is over.
 constexpr size_t kMaxQueueBytes = kMaxAnswerBytes;
-// More than this does not wait for what comes with it.
+// More than this does not wait for another record of this kind: bytes of a large copy leave piece
+// by piece, the last one with the copy's end.
 constexpr size_t kMaxTogether = size_t{16} << 10;
 constexpr size_t kTextPiece = size_t{64} << 10;
 
@@ -62,12 +64,12 @@ DownWriter::~DownWriter() {
 bool DownWriter::WriteToRing(const wire::DownHeader& header, std::span<const std::byte> first,
                              std::span<const std::byte> second) {
   size_t bytes = wire::AlignRecord(header.bytes);
+  if (together_ && unpublished_ != 0 && unpublished_ + bytes > kMaxTogether) Publish();
   std::byte* room = producer_.Reserve(bytes);
   if (room == nullptr) return false;
   Fill(room, header, first, second);
   producer_.Add(bytes);
   unpublished_ += bytes;
-  if (!together_ || unpublished_ > kMaxTogether) Publish();
   return true;
 }
 
@@ -78,6 +80,7 @@ void DownWriter::Reopen(std::shared_ptr<wire::RingMemory> memory) {
 }
 
 bool DownWriter::HasWrittenAll() {
+  PayCredit();
   base::MutexLock lock(mutex_);
   return queue_.empty() && unpublished_ == 0;
 }
@@ -113,7 +116,11 @@ void DownWriter::Write(wire::DownHeader header, std::span<const std::byte> first
   header.bytes = static_cast<uint32_t>(bytes);
   base::MutexLock lock(mutex_);
   if (producer_.memory().closed() || muted_) return;
-  if (queue_.empty() && WriteToRing(header, first, second)) return;
+  WriteOwed();
+  if (queue_.empty() && WriteToRing(header, first, second)) {
+    if (!together_) Publish();
+    return;
+  }
   // The queue's thread has the producer from here on.
   if (unpublished_ != 0) Publish();
   while (may_wait && queued_bytes_ >= kBulkQueueBytes && !stop_) changed_.Wait(lock);
@@ -122,7 +129,12 @@ void DownWriter::Write(wire::DownHeader header, std::span<const std::byte> first
     producer_.memory().Close(999);  // CUDA_ERROR_UNKNOWN
     return;
   }
-  std::vector<std::byte> record(wire::AlignRecord(bytes));
+  Queue(header, first, second);
+}
+
+void DownWriter::Queue(const wire::DownHeader& header, std::span<const std::byte> first,
+                       std::span<const std::byte> second) {
+  std::vector<std::byte> record(wire::AlignRecord(header.bytes));
   Fill(record.data(), header, first, second);
   queued_bytes_ += record.size();
   CountQueued();
@@ -195,8 +207,9 @@ void DownWriter::Progress(uint64_t stream, uint64_t position) {
 
 void DownWriter::Data(uint64_t transfer, uint64_t offset, std::span<const std::byte> bytes) {
   wire::DownHeader header = HeaderOf(wire::DownKind::kData);
+  const size_t most = wire::LogPiece(bytes.size());
   while (!bytes.empty()) {
-    auto piece = bytes.first(std::min(bytes.size(), wire::kCopyPieceBytes));
+    auto piece = bytes.first(std::min(bytes.size(), most));
     uint64_t place[2] = {transfer, offset};
     Write(header, AsBytes(place), piece, true);
     offset += piece.size();
@@ -243,8 +256,47 @@ void DownWriter::Text(uint16_t flags, std::span<const std::byte> bytes) {
   }
 }
 
+void DownWriter::HoldCredit(uint64_t bytes) {
+  base::MutexLock lock(mutex_);
+  held_credit_ = wire::IsSwitchedOff("joined-credits") ? 0 : bytes;
+}
+
 void DownWriter::Credit(uint64_t bytes) {
-  Write(HeaderOf(wire::DownKind::kCredit), AsBytes(bytes), {}, false);
+  base::MutexLock lock(mutex_);
+  if (producer_.memory().closed() || muted_) return;
+  owed_credit_ += bytes;
+  if (owed_credit_ < held_credit_) return;
+  WriteOwed();
+  if (!together_ && unpublished_ != 0) Publish();
+}
+
+uint64_t DownWriter::Backlog() {
+  base::MutexLock lock(mutex_);
+  return producer_.memory().kept() + unpublished_ + queued_bytes_;
+}
+
+bool DownWriter::OwesCredit() {
+  base::MutexLock lock(mutex_);
+  return owed_credit_ != 0;
+}
+
+void DownWriter::PayCredit() {
+  base::MutexLock lock(mutex_);
+  if (producer_.memory().closed() || muted_) return;
+  WriteOwed();
+  if (!together_ && unpublished_ != 0) Publish();
+}
+
+void DownWriter::WriteOwed() {
+  if (owed_credit_ == 0) return;
+  wire::DownHeader header = HeaderOf(wire::DownKind::kCredit);
+  header.bytes = sizeof(header) + sizeof(owed_credit_);
+  if (!queue_.empty() || !WriteToRing(header, AsBytes(owed_credit_), {})) {
+    // The queue's thread has the producer from here on.
+    if (unpublished_ != 0) Publish();
+    Queue(header, AsBytes(owed_credit_), {});
+  }
+  owed_credit_ = 0;
 }
 
 void DownWriter::Slot(uint64_t offset) {

@@ -45,6 +45,8 @@ class DownWriter {
   void Error(uint64_t position, int32_t code, uint16_t flags, uint32_t context,
              std::string_view text);
   void Text(uint16_t flags, std::span<const std::byte> bytes);
+  // Leaves with the next record, or at once where more bytes are owed than may be held back
+  // (HoldCredit).
   void Credit(uint64_t bytes);
   void Slot(uint64_t offset);
   void Reclaim(const wire::ReclaimRequest& request);
@@ -62,6 +64,14 @@ class DownWriter {
     DownWriter& writer_;
   };
 
+  // The bytes of credit that may wait; 0: none. Before Start.
+  void HoldCredit(uint64_t bytes);
+  bool OwesCredit();
+  void PayCredit();
+
+  // Bytes that the client's end has still to take.
+  uint64_t Backlog();
+
   // The session is idle: returns the ring's memory to the system. False if the ring holds bytes.
   bool Rest();
   // For a session that is rebuilt: what it says is dropped until it is reopened. Before Start.
@@ -76,6 +86,10 @@ class DownWriter {
  private:
   void Write(wire::DownHeader header, std::span<const std::byte> first,
              std::span<const std::byte> second, bool may_wait);
+  // Writes what is owed; it is published with what follows.
+  void WriteOwed() LONGWIRE_REQUIRES(mutex_);
+  void Queue(const wire::DownHeader& header, std::span<const std::byte> first,
+             std::span<const std::byte> second) LONGWIRE_REQUIRES(mutex_);
   bool WriteToRing(const wire::DownHeader& header, std::span<const std::byte> first,
                    std::span<const std::byte> second) LONGWIRE_REQUIRES(mutex_);
   void Drain();
@@ -90,7 +104,9 @@ class DownWriter {
   std::deque<std::vector<std::byte>> queue_ LONGWIRE_GUARDED_BY(mutex_);
   size_t queued_bytes_ LONGWIRE_GUARDED_BY(mutex_) = 0;
   bool together_ LONGWIRE_GUARDED_BY(mutex_) = false;
-  size_t unpublished_ LONGWIRE_GUARDED_BY(mutex_) = 0;  // bytes in the ring
+  size_t unpublished_ LONGWIRE_GUARDED_BY(mutex_) = 0;    // bytes in the ring
+  uint64_t held_credit_ LONGWIRE_GUARDED_BY(mutex_) = 0;  // bytes that may be owed
+  uint64_t owed_credit_ LONGWIRE_GUARDED_BY(mutex_) = 0;  // bytes
   bool stop_ LONGWIRE_GUARDED_BY(mutex_) = false;
   std::atomic<bool> muted_{false};
   std::thread thread_;

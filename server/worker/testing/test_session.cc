@@ -58,6 +58,7 @@ void TestSession::Begin(const DriverTable& table, std::vector<Device> devices,
   session = std::make_unique<WorkerSession>(std::move(options));
   EXPECT_EQ(session->Prepare(), CUDA_SUCCESS);
   session->transfers().SetLimits(InFlightLimits::Of(page.get()));
+  session->down().HoldCredit(session->transfers().limits().held_credit());
   session->gates().Obey(std::move(page), [made = session.get()] { made->WakeLogThread(); });
   wire::OpenRequest request;
   request.lanes = lanes;
@@ -197,6 +198,11 @@ DownRecord TestSession::ExpectProgress(uint64_t stream, uint64_t position) {
   return Expect(wire::DownKind::kProgress, [&](const DownRecord& record) {
     return record.Number() == stream && record.header.position >= position;
   });
+}
+
+std::optional<DownRecord> TestSession::Take(wire::DownKind kind) {
+  DownRecord record;
+  return Find(kind, {}, &record) ? std::optional(std::move(record)) : std::nullopt;
 }
 
 bool TestSession::Quiet(wire::DownKind kind) {

@@ -71,6 +71,8 @@ class TestSession {
   DownRecord Expect(wire::DownKind kind, const std::function<bool(const DownRecord&)>& fits = {});
   DownRecord ExpectReply(uint64_t position);  // to the call there
   DownRecord ExpectProgress(uint64_t stream, uint64_t position);
+  // One that has come, if any has.
+  std::optional<DownRecord> Take(wire::DownKind kind);
   // True if no such record comes within a moment.
   bool Quiet(wire::DownKind kind);
   // Waits until `done`; fails the test after 5 s.

@@ -11,10 +11,17 @@ namespace {
 
 // As many streams can be full at once before the log stands still.
 constexpr uint64_t kFullStreams = 16;
+// Of the window: the other pieces of a copy are at most a quarter of it each.
+constexpr uint64_t kHeldShare = 8;
 // About 1,500 launches; natively about 1,000 are queued before a launch waits.
 constexpr uint64_t kLeastStreamBytes = uint64_t{256} << 10;
 
 }  // namespace
+
+uint64_t InFlightLimits::held_credit() const {
+  const uint64_t piece = std::min<uint64_t>(window, wire::kCopyPieceBytes);
+  return std::min(window / kHeldShare, window - piece);
+}
 
 InFlightLimits InFlightLimits::Of(uint64_t bytes) {
   if (wire::GuardIsOff("quota_bytes")) {

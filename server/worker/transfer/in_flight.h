@@ -18,6 +18,9 @@ struct InFlightLimits {
   uint64_t window = 0;   // bytes of uploads that the client may send without credit
   uint64_t stream = 0;   // bytes of unfinished calls in one stream
 
+  // Credit that may be held back: beside it the window still has room for the largest piece.
+  uint64_t held_credit() const;
+
   static InFlightLimits Of(uint64_t bytes);
   // The daemon's limit in the gate page. The default if the page is null or has none.
   static InFlightLimits Of(gates::GatePage* page);

@@ -3,7 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "server/worker/testing/test_session.h"
+#include "wire/lane.h"
+#include "wire/limits.h"
 
 namespace longwire::worker::testing {
 namespace {
@@ -47,6 +51,18 @@ class InFlight : public ::testing::Test {
   TestSession session{PageWithLimit()};
   std::vector<std::byte> target = std::vector<std::byte>(8 * kMiB);
 };
+
+// Else a client that keeps to its window would wait for credit that waits for it.
+TEST(HeldCredit, LeavesRoomForTheLargestPiece) {
+  for (uint64_t bytes = 1; bytes <= 512 * kMiB; bytes += bytes / 2 + 1) {
+    const InFlightLimits limits = InFlightLimits::Of(bytes);
+    const uint64_t by_lanes = std::max<uint64_t>(limits.window / 4, wire::kMinLaneChunk);
+    EXPECT_LE(limits.held_credit() + wire::kCopyPieceBytes, limits.window) << bytes;
+    EXPECT_LE(limits.held_credit() + by_lanes, limits.window) << bytes;
+  }
+  EXPECT_EQ(InFlightLimits::Of(1).held_credit(), 0u);
+  EXPECT_GT(InFlightLimits::Of(512 * kMiB).held_credit(), kMiB);
+}
 
 TEST_F(InFlight, CallsBeyondTheLimitStayInTheLog) {
   std::vector<std::byte> data(wire::kInlineCopyBytes, std::byte{3});

@@ -29,6 +29,7 @@ void Lanes::Create(const wire::OpenRequest& request) {
   uint32_t wanted = std::min(request.lanes, wire::kMaxLanes);
   Divide(request.environment, wanted);
   copy_bytes_ = std::max<uint64_t>(request.lane_copy_bytes, 1);
+  relayed_ = !request.shares_memory;
   chunk_bytes_ = std::min<uint64_t>(request.lane_chunk_bytes, wire::kMaxLaneChunk);
   for (uint32_t i = 0; i < wanted; ++i) {
     auto lane = std::make_unique<Lane>();

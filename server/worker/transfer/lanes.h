@@ -16,6 +16,7 @@
 #include "server/worker/transfer/staging.h"
 #include "wire/lane.h"
 #include "wire/open.h"
+#include "wire/rings/pieces.h"
 #include "wire/rings/ring.h"
 
 namespace longwire::worker {
@@ -70,6 +71,10 @@ class Lanes {
   // True if copies of this size use the lanes; and the size of their pieces.
   bool Carries(uint64_t bytes) const { return own_ != 0 && bytes >= copy_bytes_; }
   uint64_t PieceOf(uint64_t bytes, uint32_t bridge = 0) const;
+  // How many bytes of such a copy the log may carry beside them, by its backlog.
+  uint64_t InLog(uint64_t bytes, uint64_t backlog) const {
+    return relayed_ ? wire::LogShare(bytes, backlog) : 0;
+  }
 
   // Sends a part of a download, which is in a staging block of the stream. The block is freed when
   // the part has been sent.
@@ -111,6 +116,7 @@ class Lanes {
   Uses uses_;
   std::vector<std::unique_ptr<Lane>> lanes_;
   uint64_t copy_bytes_ = 0;
+  bool relayed_ = false;  // the client is at another host; else its lanes are the shortest way
   uint64_t chunk_bytes_ = 0;
 
   uint32_t own_ = 0;  // the client's

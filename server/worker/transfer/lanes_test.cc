@@ -73,6 +73,54 @@ class LanesTest : public ::testing::Test {
     while (credited < bytes) credited += session.Expect(wire::DownKind::kCredit).Number();
     EXPECT_EQ(credited, bytes);
   }
+  // The client has put the copy's bytes into memory once the lanes and the log have these.
+  struct Got {
+    std::vector<std::byte> data;
+    size_t by_lanes = 0;
+    size_t in_log = 0;
+    void Take(uint64_t offset, std::span<const std::byte> bytes, size_t* sum) {
+      ASSERT_LE(offset + bytes.size(), data.size());
+      std::memcpy(data.data() + offset, bytes.data(), bytes.size());
+      *sum += bytes.size();
+    }
+  };
+  // What lies in the lane's ring.
+  void TakeFrom(wire::RingConsumer& lane, Got* got) {
+    while (true) {
+      wire::LaneHeader header;
+      size_t bytes = 0;
+      auto log = lane.Available();
+      ASSERT_EQ(wire::PeekRecord(log, &header, &bytes, sizeof(header)), wire::WireResult::kOk);
+      if (bytes == 0) return;
+      got->Take(header.offset, log.subspan(sizeof(header), bytes - sizeof(header)), &got->by_lanes);
+      lane.Advance(wire::AlignLane(bytes));
+      lane.Release(lane.cursor());
+    }
+  }
+  uint64_t Download(uint64_t transfer, std::vector<std::byte>& source, bool in_log = false) {
+    calls::lwCopyToHost copy;
+    copy.place = Linear(source.data(), source.size());
+    copy.bytes = source.size();
+    copy.transfer = transfer;
+    copy.in_log = in_log;
+    return session.Send(copy, kOne);
+  }
+  // All bytes of a copy of `bytes`, whichever way they come.
+  Got TakeAll(size_t bytes) {
+    Got got{std::vector<std::byte>(bytes)};
+    session.Until(
+        [&] {
+          for (wire::RingConsumer& lane : down) TakeFrom(lane, &got);
+          while (std::optional<DownRecord> data = session.Take(wire::DownKind::kData)) {
+            auto rest = std::span<const std::byte>(data->payload).subspan(2 * sizeof(uint64_t));
+            got.Take(data->Number(1), rest, &got.in_log);
+          }
+          return got.by_lanes + got.in_log >= bytes;
+        },
+        "the copy's bytes");
+    EXPECT_EQ(got.by_lanes + got.in_log, bytes);
+    return got;
+  }
   bool Ended() {
     session.Until([&] { return session.over.load(); }, "the session's end");
     return session.over;
@@ -121,36 +169,55 @@ TEST_F(LanesTest, BytesBehindAStoppedStreamHoldUpNoOther) {
 
 TEST_F(LanesTest, LandingStandsBeforeTheProgressThatPublishesIt) {
   auto source = Pattern(3'000'000);
-  calls::lwCopyToHost copy;
-  copy.place = Linear(source.data(), source.size());
-  copy.bytes = source.size();
-  copy.transfer = 31;
-  uint64_t position = session.Send(copy, kOne);
-  std::vector<std::byte> got(source.size());
-  size_t sum = 0, turn = 0;
-  while (sum < got.size()) {
-    wire::RingConsumer& lane = down[turn++ % kLanes];
-    wire::LaneHeader header;
-    size_t bytes = 0;
-    auto log = lane.Available();
-    ASSERT_EQ(wire::PeekRecord(log, &header, &bytes, sizeof(header)), wire::WireResult::kOk);
-    if (bytes == 0) {
-      std::this_thread::yield();
-      continue;
-    }
-    ASSERT_EQ(header.transfer, 31u);
-    ASSERT_LE(header.offset + bytes - sizeof(header), got.size());
-    std::memcpy(got.data() + header.offset, log.data() + sizeof(header), bytes - sizeof(header));
-    sum += bytes - sizeof(header);
-    lane.Advance(wire::AlignLane(bytes));
-    lane.Release(lane.cursor());
-  }
-  EXPECT_EQ(got, source);
+  uint64_t position = Download(31, source);
+  EXPECT_EQ(TakeAll(source.size()).data, source);
   DownRecord landing = session.Expect(wire::DownKind::kLanding);
   EXPECT_EQ(landing.Number(0), 31u);
   EXPECT_EQ(landing.Number(1), source.size());
   EXPECT_GT(session.ExpectProgress(kOne, position).order, landing.order);
-  EXPECT_TRUE(session.Quiet(wire::DownKind::kData));
+}
+
+// The log's share of a copy keeps its backlog small, whatever else is under way.
+TEST_F(LanesTest, TheLogCarriesAPartBesideTheLanes) {
+  auto source = Pattern(6'000'000);
+  uint64_t position = Download(31, source);
+  session.ExpectProgress(kOne, position);
+  Got got = TakeAll(source.size());
+  EXPECT_EQ(got.data, source);
+  EXPECT_GT(got.in_log, 0u);
+  EXPECT_LE(got.in_log, wire::kLogAheadBytes);
+  EXPECT_GT(got.by_lanes, got.in_log);
+}
+
+TEST_F(LanesTest, ALargeCopyTakesTheLanesAlone) {
+  auto source = Pattern(wire::kBesideLanesBytes + 1);
+  Download(31, source);
+  Got got = TakeAll(source.size());
+  EXPECT_EQ(got.data, source);
+  EXPECT_EQ(got.in_log, 0u);
+}
+
+// Pieces of one copy may come both ways.
+TEST_F(LanesTest, BytesMayComeInTheLogToo) {
+  auto data = Pattern(3'000'001);
+  std::vector<std::byte> target(data.size());
+  uint64_t position = Copy(31, target, kOne);
+  size_t turn = 0;
+  for (size_t at = 0; at < data.size(); at += kPiece) {
+    auto bytes = std::span(data).subspan(at, std::min(kPiece, data.size() - at));
+    if (++turn % 2 == 0) {
+      SendPiece(turn % kLanes, 31, at, bytes);
+      continue;
+    }
+    calls::lwCopyData piece;
+    piece.transfer = 31;
+    piece.offset = at;
+    piece.data = bytes;
+    session.Send(piece);
+  }
+  session.ExpectProgress(kOne, position);
+  EXPECT_EQ(target, data);
+  ExpectCredit(data.size());
 }
 
 TEST_F(LanesTest, BytesOfACopyThatFellAwayAreCredited) {

@@ -172,17 +172,31 @@ CUresult IssuePieces(CallContext& context, const calls::lwCopyToDevice& call,
   return CUDA_SUCCESS;
 }
 
+// How a part of a copy leaves.
+struct PartWay {
+  bool lanes = false;  // the copy may use them
+  bool log = false;    // this part takes the log, if that has not become full
+  bool last = false;
+};
+
 // Sends a part of a copy that has arrived in its block, or drops it.
-void SendPart(WorkerSession& session, const Lanes::Part& part, bool good, bool by_lanes,
-              bool last) {
-  if (good && by_lanes) {
-    session.lanes().Send(part);
-    // Behind this everything in the log means that the whole copy has arrived.
-    if (last && part.bridge == 0) session.down().Landing(part.transfer, part.offset + part.bytes);
-    return;
+void SendPart(WorkerSession& session, const Lanes::Part& part, bool good, PartWay way) {
+  const bool by_lanes =
+      way.lanes && !(way.log && session.lanes().InLog(part.bytes, session.down().Backlog()) != 0);
+  if (good && by_lanes) session.lanes().Send(part);
+  if (good && !by_lanes) {
+    session.down().Data(part.transfer, part.offset, std::span(part.block.data, part.bytes));
   }
-  if (good) session.down().Data(part.transfer, part.offset, std::span(part.block.data, part.bytes));
-  session.staging().Release(*part.stream, part.block);
+  // Behind this everything in the log means that the whole copy has arrived.
+  if (good && way.lanes && way.last && part.bridge == 0) {
+    session.down().Landing(part.transfer, part.offset + part.bytes);
+  }
+  if (!good || !by_lanes) session.staging().Release(*part.stream, part.block);
+}
+
+// The last ones, so that the lanes' threads wake up while the log's bytes are written.
+bool IsForLog(WorkerSession& session, uint64_t offset, uint64_t bytes) {
+  return offset >= bytes - session.lanes().InLog(bytes, session.down().Backlog());
 }
 
 }  // namespace
@@ -209,13 +223,16 @@ CUresult SendPieces(CallContext& context, const calls::Place& from, uint64_t byt
                         block.data, CopyDirection::kToHost);
     bool copied = result == CUDA_SUCCESS;
     Lanes::Part sent = {to.transfer, record.progress, part, block, nullptr, to.bridge};
-    bool last = record.progress + part == bytes;
+    const PartWay way = {
+        .lanes = by_lanes,
+        .log = by_lanes && to.bridge == 0 && IsForLog(session, record.progress, bytes),
+        .last = record.progress + part == bytes};
     // Not a whole reference: the stream holds its actions.
-    stream->actions.push_back([&session, sent, copied, by_lanes, last,
-                               owner = std::weak_ptr<Stream>(stream)](bool good) mutable {
-      sent.stream = owner.lock();
-      SendPart(session, sent, good && copied, by_lanes, last);
-    });
+    stream->actions.push_back(
+        [&session, sent, copied, way, owner = std::weak_ptr<Stream>(stream)](bool good) mutable {
+          sent.stream = owner.lock();
+          SendPart(session, sent, good && copied, way);
+        });
     if (!copied) return result;
     record.progress += part;
     // Each part is sent while the next one is copied.

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/memory_sizes.h"
 #include "longwire/worker_hand_written.h"
 #include "wire/limits.h"
 #include "wire/live/changed_word.h"
@@ -38,7 +39,11 @@ class Stores {
     store.writeValue.operation =
         whole ? CU_STREAM_MEM_OP_WRITE_VALUE_64 : CU_STREAM_MEM_OP_WRITE_VALUE_32;
     store.writeValue.address = address;
-    store.writeValue.flags = CU_STREAM_WRITE_VALUE_DEFAULT;
+    // Behind all words of the pages before it: a barrier for each word would take much longer.
+    const uint64_t page = address / base::kPageBytes;
+    store.writeValue.flags =
+        page == page_ ? CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER : CU_STREAM_WRITE_VALUE_DEFAULT;
+    page_ = page;
     if (whole) {
       std::memcpy(&store.writeValue.value64, bytes.data(), kWord);
     } else {
@@ -69,6 +74,7 @@ class Stores {
   const DriverTable& driver_;
   CUstream stream_;
   std::vector<CUstreamBatchMemOpParams> waiting_;
+  uint64_t page_ = UINT64_MAX;  // of the last one
 };
 
 // Words that the program has changed, and where in the block the device's own bytes come.
@@ -207,7 +213,9 @@ constexpr size_t kPartBytes = Staging::kMaxBlockBytes / 2;
 
 CUresult PartsOf(const calls::lwMirrorLook& call, const Mirrors& mirrors,
                  std::vector<LookPart>* parts) {
-  if (call.mirror.size() != call.bytes.size() || call.mirror.size() > wire::kLookMirrors) {
+  const size_t offsets = call.independent ? call.mirror.size() : 0;
+  if (call.mirror.size() != call.bytes.size() || call.mirror.size() > wire::kLookMirrors ||
+      call.offset.size() != offsets) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   uint64_t all = 0;
@@ -217,12 +225,16 @@ CUresult PartsOf(const calls::lwMirrorLook& call, const Mirrors& mirrors,
       parts->clear();
       return CUDA_SUCCESS;
     }
-    const uint64_t bytes = call.bytes[i];
-    if (bytes > mirror->bytes || bytes > wire::kLookBytes - all) return CUDA_ERROR_INVALID_VALUE;
+    const uint64_t bytes = call.bytes[i], first = offsets == 0 ? 0 : call.offset[i];
+    if (first > mirror->bytes || bytes > mirror->bytes - first || bytes > wire::kLookBytes - all)
+      return CUDA_ERROR_INVALID_VALUE;
     all += bytes;
-    for (uint64_t at = 0; at < bytes; at += kPartBytes) {
-      parts->push_back(
-          {mirror, at, std::min<uint64_t>(bytes - at, kPartBytes), {}, mirror->pulls.done});
+    // Behind the first part, parts begin at aligned words.
+    const uint64_t misaligned = (mirror->address + first) % kWord;
+    for (uint64_t at = 0; at < bytes;) {
+      const uint64_t part = std::min(bytes - at, kPartBytes - (at == 0 ? misaligned : 0));
+      parts->push_back({mirror, first + at, part, {}, mirror->pulls.done});
+      at += part;
     }
   }
   return CUDA_SUCCESS;
