@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <set>
+#include <thread>
 
 #include "base/reason.h"
 #include "link/transport/codes.h"
@@ -226,13 +227,19 @@ std::shared_ptr<ServerSession> SessionTable::FindToMove(uint64_t id, std::string
   return session;
 }
 
+// Keepers say what is leased every 20 ms: a session that is new here may have more than is known.
 uint64_t SessionTable::LeasedBy(uint64_t session) {
-  std::string sentence;
+  constexpr int kLooks = 5;
+  constexpr milliseconds kLookPause{10};
   uint64_t leased = 0;
-  auto stats = warden_->GetStats(&sentence);
-  if (!stats) return 0;
-  for (const warden::SessionStats& seat : stats->sessions) {
-    if (seat.session == session) leased += seat.leased;
+  for (int look = 0; leased == 0 && look < kLooks; ++look) {
+    if (look != 0) std::this_thread::sleep_for(kLookPause);
+    std::string sentence;
+    auto stats = warden_->GetStats(&sentence);
+    if (!stats) return 0;
+    for (const warden::SessionStats& seat : stats->sessions) {
+      if (seat.session == session) leased += seat.leased;
+    }
   }
   return leased;
 }

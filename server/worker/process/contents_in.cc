@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "base/poll_set.h"
 #include "server/worker/process/session.h"
 
 namespace longwire::worker {
@@ -46,11 +45,7 @@ std::string ContentsIn::Find(const Contents& contents) {
       return WithError("one of its arrays is another one there", result);
     }
   }
-  if (shown_) {
-    std::string problem = Landed(pieces_.WaitForAll());  // before it is unmapped
-    if (!problem.empty()) return problem;
-    shown_.reset();
-  }
+  shown_.reset();
   base_ = contents.address;
   if (contents.chunk != 0) {
     shown_.emplace(session_.memory(), contents.chunk, contents.bytes);
@@ -79,13 +74,9 @@ std::string ContentsIn::TakeIntoMemory(const Part& part) {
   if (shares_) return kBrokenStream;
   streams_ = true;
   for (uint64_t at = 0; at < part.bytes;) {
-    const size_t number = next_piece_++ % MovePieces::kPieces;
-    std::string problem = Landed(pieces_.Wait(number));
-    if (!problem.empty()) return problem;
     const size_t bytes = std::min<uint64_t>(MovePieces::kPieceBytes, part.bytes - at);
-    if (!from_.ReadBytes(pieces_.piece(number).first(bytes))) return kBrokenStream;
-    CUresult result = pieces_.BeginIn(base_ + part.offset + at, number, 0, bytes);
-    if (result == CUDA_SUCCESS) result = pieces_.Mark(number);
+    if (!from_.ReadBytes(pieces_.piece(0).first(bytes))) return kBrokenStream;
+    CUresult result = pieces_.CopyIn(base_ + part.offset + at, 0, 0, bytes);
     if (result != CUDA_SUCCESS) return Landed(result);
     at += bytes;
   }
@@ -107,9 +98,7 @@ std::string ContentsIn::TakeIntoArray(const Part& part) {
 }
 
 std::string ContentsIn::Take(const SharedPiece& shared) {
-  const bool known = std::ranges::find(old_ones_, shared.piece) != old_ones_.end();
-  if (streams_ || known || shared.piece >= MovePieces::kPieces || shadow_ != nullptr ||
-      array_ != nullptr) {
+  if (streams_ || shared.piece >= MovePieces::kPieces || shadow_ != nullptr || array_ != nullptr) {
     return kBrokenStream;
   }
   shares_ = true;
@@ -119,41 +108,13 @@ std::string ContentsIn::Take(const SharedPiece& shared) {
       return kBrokenStream;
     }
     CUresult result =
-        pieces_.BeginIn(base_ + shared.offset + run.at, shared.piece, run.at, run.bytes);
+        pieces_.CopyIn(base_ + shared.offset + run.at, shared.piece, run.at, run.bytes);
     if (result != CUDA_SUCCESS) return Landed(result);
   }
-  CUresult result = pieces_.Mark(shared.piece);
-  old_ones_.push_back(shared.piece);
-  return Landed(result);
-}
-
-std::string ContentsIn::HandBack(bool wait) {
-  while (!old_ones_.empty() && (wait || pieces_.IsDone(old_ones_.front()))) {
-    wait = false;
-    const auto number = static_cast<unsigned char>(old_ones_.front());
-    std::string problem = Landed(pieces_.Wait(number));
-    if (!problem.empty()) return problem;
-    old_ones_.pop_front();
-    // An old worker that has written all may be gone; that one is gone too early, reading tells.
-    (void)!send(stream_, &number, sizeof(number), MSG_NOSIGNAL | MSG_DONTWAIT);
-  }
+  // An old worker that has written all may be gone; that one is gone too early, reading tells.
+  const auto number = static_cast<unsigned char>(shared.piece);
+  (void)!send(stream_, &number, sizeof(number), MSG_NOSIGNAL | MSG_DONTWAIT);
   return "";
-}
-
-// The old worker may wait for a piece before it writes on.
-std::string ContentsIn::AwaitFrame() {
-  std::string problem = HandBack(false);
-  while (problem.empty() && !old_ones_.empty() &&
-         base::PollOne(stream_, POLLIN, std::chrono::milliseconds(0)) == 0) {
-    problem = HandBack(true);
-  }
-  return problem;
-}
-
-std::string ContentsIn::Finish() {
-  CUresult result = pieces_.WaitForAll();
-  shown_.reset();
-  return Landed(result);
 }
 
 }  // namespace longwire::worker

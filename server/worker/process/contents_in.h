@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,13 +30,8 @@ class ContentsIn {
   std::string Find(const Contents& contents);
   std::string Take(const Part& part);
   std::string Take(const SharedPiece& shared);
-  // Returns when the next frame comes; hands back meanwhile what the device has copied.
-  std::string AwaitFrame();
-  // All has arrived where it belongs.
-  std::string Finish();
 
  private:
-  std::string HandBack(bool wait);
   std::string TakeIntoMemory(const Part& part);
   std::string TakeIntoArray(const Part& part);
   std::string Landed(CUresult result);
@@ -54,8 +48,6 @@ class ContentsIn {
   CUarray array_ = nullptr;
   ArrayRows rows_;
   std::vector<std::byte> part_;  // of an array
-  std::deque<size_t> old_ones_;  // pieces that the old worker lacks
-  size_t next_piece_ = 0;        // for bytes that come through the stream
   bool shares_ = false;          // the old worker fills the pieces itself,
   bool streams_ = false;         // or they hold what came through the stream
 };

@@ -16,6 +16,8 @@ namespace longwire::worker {
 namespace {
 
 constexpr size_t kZeroBlock = size_t{64} << 10;
+// Pieces that are copied before the first of them is written.
+constexpr size_t kAhead = 2;
 // Of arrays and shadows; no row is longer.
 constexpr size_t kPartBytes = size_t{8} << 20;
 
@@ -106,11 +108,11 @@ bool ContentsOut::Fails(CUresult result, std::string* problem) {
   return true;
 }
 
-// As many copies as there are pieces, across chunks: between two small ones the device does not
-// wait.
-bool ContentsOut::BeginMore(std::string* problem) {
+// The next copies, across chunks, so that the new worker has one to read while this one copies.
+bool ContentsOut::CopyMore(std::string* problem) {
   if (shared_ && !TakeBack(false)) return false;
-  while (!free_.empty() && next_ < all_.size() && IsMemory(all_[next_])) {
+  while (copied_.size() < kAhead && !free_.empty() && next_ < all_.size() &&
+         IsMemory(all_[next_])) {
     const Contents& contents = all_[next_];
     Turn turn{next_, next_at_, MovePieces::kPieceBytes, free_.back()};
     turn.bytes = std::min<uint64_t>(turn.bytes, contents.bytes - next_at_);
@@ -121,9 +123,8 @@ bool ContentsOut::BeginMore(std::string* problem) {
     }
     if (turn.bytes == 0) continue;
     free_.pop_back();
-    begun_.push_back(turn);
-    CUresult result = pieces_.BeginOut(turn.piece, contents.address + turn.offset, turn.bytes);
-    if (result == CUDA_SUCCESS) result = pieces_.Mark(turn.piece);
+    copied_.push_back(turn);
+    CUresult result = pieces_.CopyOut(turn.piece, contents.address + turn.offset, turn.bytes);
     if (Fails(result, problem)) return false;
   }
   return true;
@@ -131,22 +132,21 @@ bool ContentsOut::BeginMore(std::string* problem) {
 
 bool ContentsOut::WriteMemory(size_t number, std::string* problem) {
   for (uint64_t written = 0; written < all_[number].bytes;) {
-    if (!BeginMore(problem)) return false;
-    if (begun_.empty()) {
+    if (!CopyMore(problem)) return false;
+    if (copied_.empty()) {
       if (!TakeBack(true)) return false;
       continue;
     }
-    const Turn turn = begun_.front();
-    begun_.pop_front();
-    if (!WriteTurn(turn, problem)) return false;
+    const Turn turn = copied_.front();
+    copied_.pop_front();
+    if (!WriteTurn(turn)) return false;
     written += turn.bytes;
   }
   return true;
 }
 
 // Most of what a program has in its memory was often never written.
-bool ContentsOut::WriteTurn(const Turn& turn, std::string* problem) {
-  if (Fails(pieces_.Wait(turn.piece), problem)) return false;
+bool ContentsOut::WriteTurn(const Turn& turn) {
   const bool all = all_[turn.contents].context != 0;
   const std::span<const std::byte> read = pieces_.piece(turn.piece).first(turn.bytes);
   if (!shared_) {
@@ -201,9 +201,8 @@ bool ContentsOut::WriteHidden(const Contents& contents, std::string* problem) {
     const size_t bytes = std::min<uint64_t>(MovePieces::kPieceBytes, contents.bytes - at);
     const Turn turn{number, at, bytes, free_.back()};
     free_.pop_back();
-    CUresult result = pieces_.BeginOut(turn.piece, shown.address() + at, bytes);
-    if (result == CUDA_SUCCESS) result = pieces_.Mark(turn.piece);
-    if (Fails(result, problem) || !WriteTurn(turn, problem)) return false;
+    CUresult result = pieces_.CopyOut(turn.piece, shown.address() + at, bytes);
+    if (Fails(result, problem) || !WriteTurn(turn)) return false;
     at += bytes;
   }
   return true;

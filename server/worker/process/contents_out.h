@@ -26,7 +26,7 @@ class ContentsOut {
   bool Write(std::string* problem);
 
  private:
-  // Bytes that the device copies, or has copied.
+  // Bytes in a piece.
   struct Turn {
     size_t contents = 0;  // of all_
     uint64_t offset = 0;
@@ -34,12 +34,12 @@ class ContentsOut {
     size_t piece = 0;
   };
   std::string FindAll();
-  bool BeginMore(std::string* problem);
+  bool CopyMore(std::string* problem);
   bool WriteMemory(size_t number, std::string* problem);
   bool WriteHidden(const Contents& contents, std::string* problem);
   bool WriteArray(const Contents& contents, std::string* problem);
   bool WriteShadow(const Contents& contents);
-  bool WriteTurn(const Turn& turn, std::string* problem);
+  bool WriteTurn(const Turn& turn);
   bool WriteParts(uint64_t offset, std::span<const std::byte> read, bool all);
   bool TakeBack(bool wait);
   bool Fails(CUresult result, std::string* problem);
@@ -50,8 +50,8 @@ class ContentsOut {
   const bool shared_;
   const int stream_;
   std::vector<Contents> all_;
-  std::deque<Turn> begun_;
-  size_t next_ = 0;       // the first of all_ of which not all is begun,
+  std::deque<Turn> copied_;
+  size_t next_ = 0;       // the first of all_ of which not all is copied,
   uint64_t next_at_ = 0;  // and its first byte that is not
   std::vector<size_t> free_;
   std::vector<bool> away_;  // pieces that the new worker has

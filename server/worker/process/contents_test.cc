@@ -22,20 +22,11 @@ constexpr size_t kChunks = 3 * MovePieces::kPieces;
 
 // Copies at once; device memory lies at its addresses in this process.
 DriverTable CopyingDriver(DriverTable table) {
-  table.cuStreamCreate = [](CUstream* stream, unsigned) {
-    *stream = reinterpret_cast<CUstream>(1);
-    return CUDA_SUCCESS;
-  };
-  table.cuStreamDestroy_v2 = [](CUstream) { return CUDA_SUCCESS; };
-  table.cuStreamSynchronize = [](CUstream) { return CUDA_SUCCESS; };
-  table.cuEventRecord = [](CUevent, CUstream) { return CUDA_SUCCESS; };
-  table.cuEventSynchronize = [](CUevent) { return CUDA_SUCCESS; };
-  table.cuEventQuery = [](CUevent) { return CUDA_SUCCESS; };
-  table.cuMemcpyDtoHAsync_v2 = [](void* to, CUdeviceptr from, size_t bytes, CUstream) {
+  table.cuMemcpyDtoH_v2 = [](void* to, CUdeviceptr from, size_t bytes) {
     std::memcpy(to, reinterpret_cast<void*>(from), bytes);
     return CUDA_SUCCESS;
   };
-  table.cuMemcpyHtoDAsync_v2 = [](CUdeviceptr to, const void* from, size_t bytes, CUstream) {
+  table.cuMemcpyHtoD_v2 = [](CUdeviceptr to, const void* from, size_t bytes) {
     std::memcpy(reinterpret_cast<void*>(to), from, bytes);
     return CUDA_SUCCESS;
   };

@@ -5,7 +5,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "server/worker/support/log_line.h"
 #include "wire/switches.h"
 
 namespace longwire::worker {
@@ -28,64 +27,18 @@ MovePieces::MovePieces(const DriverTable& driver, wire::Descriptor memory)
     own_.resize(kAllBytes);
   }
   data_ = mapping_ != nullptr ? mapping_->data() : own_.data();
-  CUresult result = driver_.cuMemHostRegister_v2(data_, kAllBytes, CU_MEMHOSTREGISTER_PORTABLE);
-  pinned_ = result == CUDA_SUCCESS;
-  if (!pinned_) LogLine("memory for a move is not pinned (error %d): it takes longer", result);
-  result = driver_.cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING);
-  if (result != CUDA_SUCCESS) stream_ = nullptr;
-  for (CUevent& event : events_) {
-    if (stream_ == nullptr) break;
-    if (driver_.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS) continue;
-    event = nullptr;
-    driver_.cuStreamDestroy_v2(stream_);
-    stream_ = nullptr;
-  }
 }
 
-MovePieces::~MovePieces() {
-  (void)WaitForAll();
-  for (CUevent event : events_) {
-    if (event != nullptr) driver_.cuEventDestroy_v2(event);
-  }
-  if (stream_ != nullptr) driver_.cuStreamDestroy_v2(stream_);
-  if (pinned_) driver_.cuMemHostUnregister(data_);
+CUresult MovePieces::CopyOut(size_t number, CUdeviceptr from, size_t bytes) {
+  return driver_.cuMemcpyDtoH_v2(piece(number).data(), from, bytes);
 }
 
-CUresult MovePieces::BeginOut(size_t number, CUdeviceptr from, size_t bytes) {
-  std::byte* to = piece(number).data();
-  return stream_ == nullptr ? driver_.cuMemcpyDtoH_v2(to, from, bytes)
-                            : driver_.cuMemcpyDtoHAsync_v2(to, from, bytes, stream_);
-}
-
-CUresult MovePieces::BeginIn(CUdeviceptr to, size_t number, size_t offset, size_t bytes) {
-  const std::byte* from = piece(number).subspan(offset, bytes).data();
-  return stream_ == nullptr ? driver_.cuMemcpyHtoD_v2(to, from, bytes)
-                            : driver_.cuMemcpyHtoDAsync_v2(to, from, bytes, stream_);
-}
-
-CUresult MovePieces::Mark(size_t number) {
-  if (stream_ == nullptr) return CUDA_SUCCESS;
-  marked_[number] = true;
-  return driver_.cuEventRecord(events_[number], stream_);
-}
-
-CUresult MovePieces::Wait(size_t number) {
-  if (!marked_[number]) return CUDA_SUCCESS;
-  marked_[number] = false;
-  return driver_.cuEventSynchronize(events_[number]);
-}
-
-bool MovePieces::IsDone(size_t number) {
-  return !marked_[number] || driver_.cuEventQuery(events_[number]) != CUDA_ERROR_NOT_READY;
-}
-
-CUresult MovePieces::WaitForAll() {
-  marked_.fill(false);
-  return stream_ == nullptr ? CUDA_SUCCESS : driver_.cuStreamSynchronize(stream_);
+CUresult MovePieces::CopyIn(CUdeviceptr to, size_t number, size_t offset, size_t bytes) {
+  return driver_.cuMemcpyHtoD_v2(to, piece(number).subspan(offset, bytes).data(), bytes);
 }
 
 bool MovePieces::Offer(int stream) {
-  if (!kShares || !pinned_ || !memory_.valid()) return false;
+  if (!kShares || !memory_.valid()) return false;
   iovec part{const_cast<uint64_t*>(&kOffer), sizeof(kOffer)};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
   msghdr header{};

@@ -1,12 +1,14 @@
-// Pinned memory of the host in pieces of one size, by which the bytes of device memory leave the
-// old worker of a move and reach the new one, on a stream of their own: while the device copies one
-// piece, the last one is looked at and written, or the next one read. Where both workers are on one
-// server the pieces are the new worker's, which it shares: then only heads go through the stream.
+// Memory of the host in pieces of one size, by which the bytes of device memory leave the old
+// worker of a move and reach the new one. Where both workers are on one server the pieces are the
+// new worker's, which it shares: then only heads go through the stream, and while the one worker
+// copies a piece out of its device the other copies the last one into its own.
+//
+// The copies wait, and the memory is not pinned: pinned memory, streams and events take places of
+// the driver's, and what is loaded after them lies elsewhere than in a worker without.
 //
 // All of it where the device's primary context is current.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -20,8 +22,7 @@ namespace longwire::worker {
 
 class MovePieces {
  public:
-  // The device copies one in a tenth of a millisecond, which is long beside what a head costs; and
-  // to pin them all takes some milliseconds.
+  // The device copies one in some tenths of a millisecond, which is long beside what a head costs.
   static constexpr size_t kPieceBytes = size_t{4} << 20;
   static constexpr size_t kPieces = 8;
   static constexpr size_t kAllBytes = kPieces * kPieceBytes;
@@ -29,7 +30,6 @@ class MovePieces {
   explicit MovePieces(const DriverTable& driver) : MovePieces(driver, MakeShared()) {}
   // In this memory; where it is none, in ordinary memory of the process.
   MovePieces(const DriverTable& driver, wire::Descriptor memory);
-  ~MovePieces();  // waits for what was begun
   MovePieces(const MovePieces&) = delete;
   MovePieces& operator=(const MovePieces&) = delete;
 
@@ -39,15 +39,8 @@ class MovePieces {
   // Of the memory, for another process; -1: it cannot be shared.
   int descriptor() const { return memory_.get(); }
 
-  // Begin copying bytes of a piece, which stay as they are until Wait.
-  CUresult BeginOut(size_t number, CUdeviceptr from, size_t bytes);
-  CUresult BeginIn(CUdeviceptr to, size_t number, size_t offset, size_t bytes);
-  // Behind all that was begun with this piece. Wait is over when that is.
-  CUresult Mark(size_t number);
-  CUresult Wait(size_t number);
-  bool IsDone(size_t number);  // Wait would not wait
-  // All pieces.
-  CUresult WaitForAll();
+  CUresult CopyOut(size_t number, CUdeviceptr from, size_t bytes);
+  CUresult CopyIn(CUdeviceptr to, size_t number, size_t offset, size_t bytes);
 
   // An offer of the new worker's memory, over the stream on which the old one writes. False if it
   // cannot be made.
@@ -63,11 +56,6 @@ class MovePieces {
   std::unique_ptr<wire::SegmentMapping> mapping_;
   std::vector<std::byte> own_;  // where nothing can be shared
   std::byte* data_ = nullptr;
-  bool pinned_ = false;
-  // nullptr: the driver has none left, and the copies are made at once.
-  CUstream stream_ = nullptr;
-  std::array<CUevent, kPieces> events_{};
-  std::array<bool, kPieces> marked_{};
 };
 
 }  // namespace longwire::worker

@@ -275,6 +275,13 @@ CUresult CheckFill(const CUDA_MEMSET_NODE_PARAMS& fill, int device) {
 
 CUresult CheckBatch(std::span<const CUstreamBatchMemOpParams> operations, int device) {
   for (const auto& op : operations) {
+    const bool writes = op.operation == CU_STREAM_MEM_OP_WRITE_VALUE_32 ||
+                        op.operation == CU_STREAM_MEM_OP_WRITE_VALUE_64;
+    // As cuda.h says of this version of the calls, and an H100's driver answered in batches.
+    if (writes && operations.size() > 1 &&
+        (op.writeValue.flags & CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER) != 0) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
     switch (op.operation) {
       case CU_STREAM_MEM_OP_WAIT_VALUE_32:
       case CU_STREAM_MEM_OP_WRITE_VALUE_32:

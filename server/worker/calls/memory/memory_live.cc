@@ -39,11 +39,8 @@ class Stores {
     store.writeValue.operation =
         whole ? CU_STREAM_MEM_OP_WRITE_VALUE_64 : CU_STREAM_MEM_OP_WRITE_VALUE_32;
     store.writeValue.address = address;
-    // Behind all words of the pages before it: a barrier for each word would take much longer.
-    const uint64_t page = address / base::kPageBytes;
-    store.writeValue.flags =
-        page == page_ ? CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER : CU_STREAM_WRITE_VALUE_DEFAULT;
-    page_ = page;
+    // Each behind a fence: the driver takes no other flag in this version of the call.
+    store.writeValue.flags = CU_STREAM_WRITE_VALUE_DEFAULT;
     if (whole) {
       std::memcpy(&store.writeValue.value64, bytes.data(), kWord);
     } else {
@@ -74,7 +71,6 @@ class Stores {
   const DriverTable& driver_;
   CUstream stream_;
   std::vector<CUstreamBatchMemOpParams> waiting_;
-  uint64_t page_ = UINT64_MAX;  // of the last one
 };
 
 // Words that the program has changed, and where in the block the device's own bytes come.
