@@ -230,7 +230,7 @@ std::shared_ptr<ServerSession> SessionTable::FindToMove(uint64_t id, std::string
 // Keepers say what is leased every 20 ms: a session that is new here may have more than is known.
 uint64_t SessionTable::LeasedBy(uint64_t session) {
   constexpr int kLooks = 5;
-  constexpr milliseconds kLookPause{10};
+  constexpr std::chrono::milliseconds kLookPause{10};
   uint64_t leased = 0;
   for (int look = 0; leased == 0 && look < kLooks; ++look) {
     if (look != 0) std::this_thread::sleep_for(kLookPause);
