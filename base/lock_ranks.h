@@ -165,6 +165,7 @@ inline constexpr LockRank kGraphAnswers{1930, "shim::hand::KeepAnswer::Answers::
 
 // libcuda.so.1: taken also while the log's lock is held.
 inline constexpr LockRank kRemapCopy{1990, "shim::Deferred::mutex"};
+inline constexpr LockRank kFileMemory{1995, "shim::FileRanges::mutex"};
 
 // longwire-worker.
 inline constexpr LockRank kReferenceBinding{2000, "worker::WorkerSession::binding"};

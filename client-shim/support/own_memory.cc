@@ -8,6 +8,7 @@
 #include <cstring>
 #include <map>
 
+#include "base/lock_ranks.h"
 #include "base/memory_sizes.h"
 #include "base/mutex.h"
 #include "client-shim/connect/options.h"
@@ -20,9 +21,6 @@ std::atomic<size_t> file_memory_ranges{0};
 
 namespace {
 
-// Taken where bytes are copied, also under the lock of the log; nothing is taken under it.
-constexpr base::LockRank kFileMemory{1995, "shim::FileRanges::mutex"};
-
 struct FileRange {
   uint64_t address = 0, bytes = 0;
   std::atomic<int>* once = nullptr;
@@ -31,7 +29,7 @@ struct FileRange {
 };
 
 struct FileRanges {
-  base::Mutex mutex{kFileMemory};
+  base::Mutex mutex{base::ranks::kFileMemory};
   std::map<uint64_t, FileRange> by_address LONGWIRE_GUARDED_BY(mutex);
 };
 
