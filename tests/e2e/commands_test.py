@@ -241,16 +241,21 @@ class WardenTest(CommandsTest):
                 others = [pid for name in ("longwire-keeper", "longwire-worker")
                           for pid in longwire.processes()[name]]
                 self.assertGreaterEqual(len(others), 2)
-                # Beside that one: what each worker writes for the log.
-                workers = longwire.processes()["longwire-worker"]
-                logs = set.union(*(self.pipes(pid) for pid in workers)) & self.pipes(warden)
-                self.assertEqual(len(workers), len(logs))
-                self.assertEqual(1, len(self.pipes(warden) - logs))
+                # Warm workers may be on their way.
+                server.wait_for(lambda: len(self.own_pipes(longwire, warden)) == 1, 20,
+                                "one pipe of the warden's")
+                own = self.own_pipes(longwire, warden)
                 for pid in others:
-                    self.assertFalse(self.pipes(pid) & (self.pipes(warden) - logs))
+                    self.assertFalse(self.pipes(pid) & own)
             finally:
                 program.kill()
                 program.communicate()
+
+    def own_pipes(self, longwire, warden):
+        """Beside what each worker writes for the log."""
+        workers = longwire.processes()["longwire-worker"]
+        logs = set.union(*(self.pipes(pid) for pid in workers)) & self.pipes(warden)
+        return self.pipes(warden) - logs if len(logs) == len(workers) else set()
 
     @staticmethod
     def pipes(pid):
