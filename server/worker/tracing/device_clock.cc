@@ -32,10 +32,11 @@ bool DeviceClock::Since(CUevent event, int64_t* nanoseconds) const {
   }
 }
 
-bool DeviceClock::Locate(CUevent begin, CUevent end, uint64_t issued, uint64_t seen,
-                         Interval* interval) {
+bool DeviceClock::Locate(CUevent begin, CUevent end, uint64_t issued,
+                         const std::function<uint64_t()>& now, Interval* interval) {
   int64_t started = 0, ended = 0;
   if (!Since(begin, &started) || !Since(end, &ended)) return false;
+  const uint64_t seen = now();
   // What earlier calls said of the anchor's time holds less the longer ago it was.
   const int64_t passed = std::max<int64_t>(ended - newest_, 0);
   newest_ = std::max(newest_, ended);

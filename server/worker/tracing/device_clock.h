@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "server/worker/support/driver.h"
 
@@ -22,9 +23,11 @@ class DeviceClock {
     uint64_t ended = 0;
     uint64_t error = 0;
   };
-  // Of events that the device has reached, of a call that was issued and whose end was seen at
-  // these times. False if the driver cannot tell.
-  bool Locate(CUevent begin, CUevent end, uint64_t issued, uint64_t seen, Interval* interval);
+  // Of events that the device has reached, of a call that was issued at that time. `now` is asked
+  // once the driver has told when it was over: a device may note an event some time after the work
+  // before it, and so after somebody has seen its end. False if the driver cannot tell.
+  bool Locate(CUevent begin, CUevent end, uint64_t issued, const std::function<uint64_t()>& now,
+              Interval* interval);
 
   // Long distances between events have few digits: `*event` takes the anchor's place if that is far
   // back, and the old anchor comes back in its place.

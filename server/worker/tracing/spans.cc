@@ -159,7 +159,7 @@ void Spans::WhenReached(Stream& stream, const Place& place, std::function<void(u
   stream.actions.push_back([=, this, then = std::move(then)](bool good) {
     CUevent event = place.event;
     DeviceClock::Interval at;
-    if (good && place.clock->Locate(event, event, place.issued, Now(), &at)) {
+    if (good && place.clock->Locate(event, event, place.issued, &Spans::Now, &at)) {
       then(at.started + at.error / 2);
       place.clock->Renew(&event);
     }
@@ -174,7 +174,7 @@ void Spans::WhenDone(Stream& stream, const Place& begin, const Place& end,
   stream.actions.push_back([=, this, then = std::move(then)](bool good) {
     CUevent last = end.event;
     DeviceClock::Interval at;
-    if (good && begin.clock->Locate(begin.event, last, begin.issued, Now(), &at)) {
+    if (good && begin.clock->Locate(begin.event, last, begin.issued, &Spans::Now, &at)) {
       then(at);
       begin.clock->Renew(&last);
     }
@@ -208,10 +208,9 @@ void Spans::Ran(const QueuedCall& call, uint64_t begun) {
 
 // On the completion thread, which alone uses the clocks but for their beginning.
 void Spans::Finished(Measured& measured, bool good) {
-  const uint64_t seen = Now();
   calls::CallSpan& span = measured.span;
   DeviceClock::Interval at;
-  if (good && measured.clock->Locate(measured.begin, measured.end, span.begun, seen, &at)) {
+  if (good && measured.clock->Locate(measured.begin, measured.end, span.begun, &Spans::Now, &at)) {
     span.started = at.started;
     span.ended = at.ended;
     span.error = at.error;
