@@ -197,6 +197,7 @@ inline constexpr LockRank kBridgeDesk{2490, "worker::BridgeDesk::mutex_"};
 inline constexpr LockRank kImageCache{2500, "worker::ImageCache::mutex_"};
 inline constexpr LockRank kTimelines{2600, "worker::Timelines::mutex_"};
 inline constexpr LockRank kSpans{2605, "worker::Spans::mutex_"};
+inline constexpr LockRank kDeviceClock{2607, "worker::DeviceClock::mutex_"};
 inline constexpr LockRank kPrinting{2610, "worker::Printing::mutex_"};
 inline constexpr LockRank kSessionRules{2615, "worker::SessionRules::mutex_"};
 inline constexpr LockRank kLaunchAnswers{2616, "worker::LaunchAnswers::mutex_"};

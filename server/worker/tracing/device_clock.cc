@@ -34,7 +34,9 @@ bool DeviceClock::Since(CUevent event, int64_t* nanoseconds) const {
 
 bool DeviceClock::Locate(CUevent begin, CUevent end, uint64_t issued,
                          const std::function<uint64_t()>& now, Interval* interval) {
+  base::MutexLock lock(mutex_);
   int64_t started = 0, ended = 0;
+  if (ended_) return false;
   if (!Since(begin, &started) || !Since(end, &ended)) return false;
   const uint64_t seen = now();
   // What earlier calls said of the anchor's time holds less the longer ago it was.
@@ -52,9 +54,16 @@ bool DeviceClock::Locate(CUevent begin, CUevent end, uint64_t issued,
   return true;
 }
 
+CUevent DeviceClock::End() {
+  base::MutexLock lock(mutex_);
+  ended_ = true;
+  return anchor_;
+}
+
 void DeviceClock::Renew(CUevent* event) {
+  base::MutexLock lock(mutex_);
   int64_t passed = 0;
-  if (newest_ < kFarBack || !Since(*event, &passed)) return;
+  if (ended_ || newest_ < kFarBack || !Since(*event, &passed)) return;
   std::swap(anchor_, *event);
   earliest_ += passed;
   if (latest_ != INT64_MAX) latest_ += passed;

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <functional>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "server/worker/support/driver.h"
 
 namespace longwire::worker {
@@ -33,17 +35,22 @@ class DeviceClock {
   // back, and the old anchor comes back in its place.
   void Renew(CUevent* event);
 
-  CUevent anchor() const { return anchor_; }
+  // Its context is about to be destroyed, and all events with it: nothing is located any more.
+  // Returns the anchor.
+  CUevent End();
 
  private:
-  bool Since(CUevent event, int64_t* nanoseconds) const;
+  bool Since(CUevent event, int64_t* nanoseconds) const LONGWIRE_REQUIRES(mutex_);
 
   const DriverTable& driver_;
-  CUevent anchor_;
+  base::Mutex mutex_{base::ranks::kDeviceClock};
+  bool ended_ LONGWIRE_GUARDED_BY(mutex_) = false;
+  CUevent anchor_ LONGWIRE_GUARDED_BY(mutex_);
   // The host's time of the anchor lies between the two.
-  int64_t earliest_;
-  int64_t latest_ = INT64_MAX;
-  int64_t newest_ = 0;  // since the anchor, of the event that was located last
+  int64_t earliest_ LONGWIRE_GUARDED_BY(mutex_);
+  int64_t latest_ LONGWIRE_GUARDED_BY(mutex_) = INT64_MAX;
+  // Since the anchor, of the event that was located last.
+  int64_t newest_ LONGWIRE_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace longwire::worker

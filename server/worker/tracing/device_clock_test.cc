@@ -87,6 +87,20 @@ TEST_F(DeviceClockTest, AnEventMayBeNotedAfterTheEndWasSeen) {
   EXPECT_GE(at.ended + at.error, kHost + 60'000);
 }
 
+TEST_F(DeviceClockTest, BehindItsEndTheDriverIsNotAsked) {
+  EXPECT_EQ(clock_.End(), At(kDevice));
+  driver_.cuEventElapsedTime_v2 = [](float*, CUevent, CUevent) {
+    ADD_FAILURE() << "the events are gone";
+    return CUDA_SUCCESS;
+  };
+  DeviceClock::Interval interval;
+  EXPECT_FALSE(clock_.Locate(
+      At(1), At(2), 3, [] { return uint64_t{4}; }, &interval));
+  CUevent event = At(9);
+  clock_.Renew(&event);
+  EXPECT_EQ(event, At(9));
+}
+
 TEST_F(DeviceClockTest, WhatTheDriverCannotTellIsNotTold) {
   driver_.cuEventElapsedTime_v2 = [](float*, CUevent, CUevent) {
     return CUDA_ERROR_INVALID_HANDLE;

@@ -266,7 +266,13 @@ CUevent Spans::TakeEvent(uint32_t context) {
 }
 
 void Spans::GiveBack(uint32_t context, CUevent event) {
-  if (event != nullptr) events_[context].push_back(event);
+  if (event == nullptr) return;
+  auto pool = events_.find(context);
+  if (pool != events_.end()) {
+    pool->second.push_back(event);
+  } else {
+    --driver_events_;  // it has ended with its context
+  }
 }
 
 std::shared_ptr<DeviceClock> Spans::ClockOf(const Stream& stream) {
@@ -295,7 +301,8 @@ void Spans::Forget(const Context& context) {
     events.swap(events_[context.id]);
     events_.erase(context.id);
     auto clock = clocks_.find(context.id);
-    if (clock != clocks_.end()) events.push_back(clock->second->anchor());
+    // Calls of the context may be finished on the completion thread just now.
+    if (clock != clocks_.end()) events.push_back(clock->second->End());
     clocks_.erase(context.id);
     driver_events_ -= events.size();
   }
