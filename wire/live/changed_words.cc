@@ -11,20 +11,44 @@ namespace longwire::wire {
 namespace {
 
 constexpr uint64_t kWord = 8;
-constexpr uint64_t kLine = 64;
 
-// A copy of part of a page that begins as far from a cache line's begin as the memory itself, so
-// that no aligned word is copied in two parts.
+template <class Word>
+void CopyWord(const std::byte* from, std::byte* to) {
+  const Word word = __atomic_load_n(reinterpret_cast<const Word*>(from), __ATOMIC_RELAXED);
+  std::memcpy(to, &word, sizeof(word));
+}
+
+// A copy of part of a page that somebody may write meanwhile: each aligned word by one load.
 class PageCopy {
  public:
   std::span<const std::byte> Take(std::span<const std::byte> now) {
-    std::byte* place = bytes_.data() + reinterpret_cast<uint64_t>(now.data()) % kLine;
-    std::memcpy(place, now.data(), now.size());
-    return {place, now.size()};
+    const std::byte* from = now.data();
+    for (size_t at = 0; at < now.size();) {
+      size_t bytes = kWord;
+      const auto place = reinterpret_cast<uint64_t>(from + at);
+      while (place % bytes != 0 || at + bytes > now.size()) bytes /= 2;
+      std::byte* to = bytes_.data() + at;
+      switch (bytes) {
+        case 8:
+          CopyWord<uint64_t>(from + at, to);
+          break;
+        case 4:
+          CopyWord<uint32_t>(from + at, to);
+          break;
+        case 2:
+          CopyWord<uint16_t>(from + at, to);
+          break;
+        default:
+          CopyWord<uint8_t>(from + at, to);
+          break;
+      }
+      at += bytes;
+    }
+    return std::span(bytes_).first(now.size());
   }
 
  private:
-  alignas(kLine) std::array<std::byte, kDeltaPageBytes + kLine> bytes_;
+  std::array<std::byte, kDeltaPageBytes> bytes_;
 };
 
 // What an unaligned end of a range has: at most 7 bytes.
@@ -77,8 +101,8 @@ size_t AppendWords(std::span<const std::byte> now, std::byte* shadow, uint64_t o
     const uint64_t here = address + at;
     const size_t bytes =
         std::min<size_t>(kDeltaPageBytes - here % kDeltaPageBytes, now.size() - at);
-    if (std::memcmp(now.data() + at, shadow + at, bytes) != 0) {
-      const std::span<const std::byte> page = copy.Take(now.subspan(at, bytes));
+    const std::span<const std::byte> page = copy.Take(now.subspan(at, bytes));
+    if (std::memcmp(page.data(), shadow + at, bytes) != 0) {
       const size_t head = std::min<size_t>((kWord - here % kWord) % kWord, bytes);
       const size_t whole = (bytes - head) / kWord * kWord;
       AppendSmallWords(page.first(head), shadow + at, offset + at, here, delta);

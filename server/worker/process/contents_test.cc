@@ -17,7 +17,7 @@ namespace longwire::worker::testing {
 namespace {
 
 constexpr uint64_t kBytes = uint64_t{2} << 20;   // of a chunk
-constexpr uint64_t kWindow = uint64_t{1} << 45;  // of the session's device
+constexpr uint64_t kWindow = 0x7e8000000000;  // of the session's device, beside sanitizers
 constexpr size_t kChunks = 3 * MovePieces::kPieces;
 
 // Copies at once; device memory lies at its addresses in this process.
@@ -40,6 +40,7 @@ class ContentsTest : public ::testing::Test {
         driver_(CopyingDriver(session_->driver.table())),
         lender_(Device0()) {
     signal(SIGPIPE, SIG_IGN);  // as in a worker
+    Device0().window.base = kWindow;
     device_ = mmap(reinterpret_cast<void*>(kWindow), kChunks * kBytes, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
     EXPECT_EQ(device_, reinterpret_cast<void*>(kWindow));
