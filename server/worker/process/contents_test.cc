@@ -16,8 +16,8 @@
 namespace longwire::worker::testing {
 namespace {
 
-constexpr uint64_t kBytes = uint64_t{2} << 20;   // of a chunk
-constexpr uint64_t kWindow = 0x7e8000000000;  // of the session's device, beside sanitizers
+constexpr uint64_t kBytes = uint64_t{2} << 20;  // of a chunk
+constexpr uint64_t kWindow = 0x7e8000000000;    // of the session's device, beside sanitizers
 constexpr size_t kChunks = 3 * MovePieces::kPieces;
 
 // Copies at once; device memory lies at its addresses in this process.
