@@ -84,6 +84,13 @@ class PoolTest : public etcd_testing::Cluster {
     lease_->Stop();
   }
 
+  HostOptions OptionsOfAnother() const {
+    HostOptions options = options_;
+    options.name = "gpu2";
+    options.state_file += "-2";
+    return options;
+  }
+
   // Where the session was placed; a sentence where it was not.
   std::string Place(const std::string& number, const std::string& identity = "alice",
                     const std::string& ticket = kTicket, uint64_t bytes = kGiB) {
@@ -145,10 +152,7 @@ TEST_F(PoolTest, ATicketIsForOneClientAndOnce) {
 
 // Whoever reads the directory may know of a host before its own question is answered.
 TEST_F(PoolTest, WhoComesWhileTheHostJoinsWaits) {
-  HostOptions options = options_;
-  options.name = "gpu2";
-  options.state_file += "-2";
-  HostPart host(*client_, *lease_, facts_, options);
+  HostPart host(*client_, *lease_, facts_, OptionsOfAnother());
   std::string sentence;
   ASSERT_TRUE(host.Start(&sentence)) << sentence;
   EXPECT_FALSE(host.Admit("s1", kTicket, "alice", &claim_, &sentence, &again_));
@@ -156,10 +160,7 @@ TEST_F(PoolTest, WhoComesWhileTheHostJoinsWaits) {
 }
 
 TEST_F(PoolTest, WhoAsksWhileTheHostJoinsWaits) {
-  HostOptions options = options_;
-  options.name = "gpu2";
-  options.state_file += "-2";
-  HostPart host(*client_, *lease_, facts_, options);
+  HostPart host(*client_, *lease_, facts_, OptionsOfAnother());
   std::string sentence;
   ASSERT_TRUE(host.Start(&sentence)) << sentence;
   EXPECT_TRUE(host.AwaitJoined(&sentence)) << sentence;

@@ -11,7 +11,7 @@ import frameworks
 import programs
 import server
 
-SECONDS = 60
+SECONDS = 100
 ROUNDS = 9  # a process's launches take one of two times, whichever server they go to
 MOST = 1.15  # of a launch, beside one server: more is no noise
 PROGRAMS = ("two_devices.static", "across_order.static", "across_copies.static",

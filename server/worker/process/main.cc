@@ -300,7 +300,6 @@ void HearDaemon(worker::WorkerSession& session, worker::MoveOut& move_out, gates
 std::unique_ptr<worker::MovePieces> OfferPieces(worker::WorkerSession& session,
                                                 const std::optional<wire::Message>& move_in) {
   if (!move_in || move_in->descriptors.size() != 2 || session.devices().empty()) return nullptr;
-  session.SetPrimaryContext(session.devices().front());
   auto pieces = std::make_unique<worker::MovePieces>(session.driver());
   (void)pieces->Offer(move_in->descriptors[1].get());
   return pieces;

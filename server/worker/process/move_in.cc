@@ -209,7 +209,6 @@ class Rebuilding {
 void MoveIn(WorkerSession& session, const wire::OpenReply& reply,
             std::unique_ptr<MovePieces> pieces, wire::Descriptor packets, wire::Descriptor stream) {
   std::string problem = Rebuilding(session, reply, *pieces, stream.get()).Run();
-  session.SetPrimaryContext(session.devices().front());
   pieces.reset();
   stream = {};
   if (!problem.empty()) LogLine("a session did not move here: %s", problem.c_str());

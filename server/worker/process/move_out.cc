@@ -164,10 +164,9 @@ bool MoveOut::WriteJournal(SnapshotWriter& to) {
   return true;
 }
 
-// While the session runs on: to pin them takes some milliseconds.
+// Before the session stands still.
 void MoveOut::TakePieces(int stream) {
   if (pieces_ != nullptr) return;
-  session_.SetPrimaryContext(session_.devices().front());
   wire::Descriptor offered = MovePieces::Offered(stream);
   shared_ = offered.valid();
   pieces_ = shared_ ? std::make_unique<MovePieces>(session_.driver(), std::move(offered))
@@ -221,7 +220,6 @@ void MoveOut::Serve(wire::Descriptor packets, wire::Descriptor stream) {
   }
   if (held_) session_.log().Hold(false);
   held_ = false;
-  session_.SetPrimaryContext(session_.devices().front());
   pieces_.reset();
 }
 
