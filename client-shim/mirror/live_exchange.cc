@@ -36,8 +36,8 @@ constexpr int kIdleMoments = 20;
 constexpr microseconds kShortestPause{20}, kLongestPause{5000};
 // A look at this many bytes is followed by a pause of at least a millisecond.
 constexpr uint64_t kBytesInAMillisecond = uint64_t{128} << 10;
-// Where words are independent and change: there are whole messages.
-constexpr uint64_t kFastBytesInAMillisecond = uint64_t{1} << 20;
+// While words change, somebody probably waits for the next one: about as long as comparing takes.
+constexpr uint64_t kFastBytesInAMillisecond = uint64_t{4} << 20;
 constexpr microseconds kFirstPoll{10}, kLastPoll{500};
 // The first version of the protocol whose workers know looks.
 constexpr uint32_t kLooks = 14;
@@ -146,8 +146,7 @@ class Exchange {
   bool Run(Mirrors& mirrors);
   // After it: the shortest time until the next one.
   microseconds Pause(bool changed) const {
-    const bool fast = independent_ && changed;
-    const uint64_t rate = fast ? kFastBytesInAMillisecond : kBytesInAMillisecond;
+    const uint64_t rate = changed ? kFastBytesInAMillisecond : kBytesInAMillisecond;
     return std::max(kShortestPause, microseconds(1000 * bytes_ / rate));
   }
 
@@ -165,7 +164,6 @@ class Exchange {
   const uint32_t channel_;
   Copied first_, second_;
   LookChoice choice_;
-  bool independent_ = false;
   uint64_t bytes_ = 0;  // that were compared
   // An answer of the worker is not applied yet; Mirrors::sent when it was asked for.
   bool held_ = false;
@@ -261,9 +259,8 @@ bool Exchange::Run(Mirrors& mirrors) {
   if (mirrors.pulling) return false;
   if (!Collect(mirrors, channel_, choice_, &all)) return TakeHeld(mirrors, nullptr);
   bytes_ = all.bytes;
-  independent_ = all.independent;
   KeepPromise(mirrors);
-  const bool sent_word = independent_ ? SendAllWords(mirrors, all) : SendWord(mirrors, all);
+  const bool sent_word = all.independent ? SendAllWords(mirrors, all) : SendWord(mirrors, all);
   if (held_ || CopiesAreOnTheirWay()) {
     return TakeHeld(mirrors, all.channel.get()) || sent_word;
   }
