@@ -75,8 +75,8 @@ def table(both, count, sizes, rounds, raw, say):
     for size in sizes:
         for way, disabled in (("server to server", ""), ("through the program", "bridges")):
             upload, copy, passed, cable = measure(both, count, size, rounds, disabled, raw)
-            # Uploads, the source's and what is read back at the end; copies count twice.
-            everything = size * (rounds + 2 + 2 * (rounds + 1))
+            # Each round goes up, over, back and down; copies count twice.
+            everything = 6 * size * (rounds + 1)
             say(f"{size:>5}MiB {way:<20} {upload:12.3f} {copy:10.3f} {copy / upload:12.2f} "
                 f"{passed:13.0f} {'-' if cable is None else f'{cable:.0f}':>9} {everything:>7}")
 

@@ -155,8 +155,10 @@ void OpenReply::Encode(Writer& writer) const {
   if (protocol <= kLastWithoutRange) return;
   writer.U64(wait);
   // Each field is written if one behind it is; clients that ask for no bridges know none.
-  if (bridge_lanes != 0 || segment_base != 0) writer.U32(bridge_lanes);
-  if (segment_base != 0) writer.U64(segment_base);
+  const bool hold_back = bridges_hold_back != 0;
+  if (bridge_lanes != 0 || segment_base != 0 || hold_back) writer.U32(bridge_lanes);
+  if (segment_base != 0 || hold_back) writer.U64(segment_base);
+  if (hold_back) writer.U32(bridges_hold_back);
   EncodeRange(writer, versions);
 }
 
@@ -200,6 +202,9 @@ WireResult OpenReply::Decode(Reader& reader) {
   }
   if (has_range && HasFieldBeforeRange(reader, sizeof(segment_base))) {
     LW_TRY(reader.U64(&segment_base));
+  }
+  if (has_range && HasFieldBeforeRange(reader, sizeof(bridges_hold_back))) {
+    LW_TRY(reader.U32(&bridges_hold_back));
   }
   SkipRest(reader);
   return WireResult::kOk;

@@ -24,9 +24,10 @@ struct Window {
 // that no number stands for objects of two servers. Without it, from kFirstHandle on.
 inline constexpr const char* kHandleSpace = "LONGWIRE_HANDLE_SPACE=";
 
-// Another one, with two numbers behind it: how many other servers the program has, and how many
-// lanes for each of them. Copies between the two servers go over these, a bridge: the last ones of
-// the session's lanes, bridge after bridge. Of a program with one server there are none.
+// Another one, with numbers behind it: how many other servers the program has, how many lanes for
+// each of them, and 1 if it can do with OpenReply::bridges_hold_back. Copies between the two
+// servers go over these, a bridge: the last ones of the session's lanes, bridge after bridge. Of a
+// program with one server there are none.
 inline constexpr const char* kBridges = "LONGWIRE_BRIDGES=";
 
 // How many lanes each of `others` bridges gets beside the client's own.
@@ -117,6 +118,8 @@ struct OpenReply {
   // Where the segment lies in the worker, outside the devices' windows: kernels reach its pinned
   // parts there. 0: they do not.
   uint64_t segment_base = 0;
+  // Copies over bridges need none of `upload_window`: their bytes wait in their lanes. 0: they do.
+  uint32_t bridges_hold_back = 0;
 
   void Encode(Writer& writer) const;
   // The reply is all that the reader has left. If it is in a version that this process does not

@@ -125,6 +125,8 @@ uint32_t BridgeLanesFor(int servers, uint32_t own_lanes) {
   return wire::BridgeLanes(static_cast<uint32_t>(servers) - 1, own_lanes);
 }
 
+bool HasWholeCopies() { return !wire::IsSwitchedOff("whole-copies"); }
+
 uint32_t BridgeNumber(const ClientSession& of, const ClientSession& to) {
   return static_cast<uint32_t>(to.server() < of.server() ? to.server() + 1 : to.server());
 }

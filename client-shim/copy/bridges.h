@@ -21,6 +21,10 @@ namespace longwire::shim {
 // What is asked for at the opening: how many lanes for each of the other servers.
 uint32_t BridgeLanesFor(int servers, uint32_t own_lanes);
 
+// Whether copies over bridges are announced as a whole, and bytes wait in the bridge's lanes for
+// the receiver. Else in pieces, which this process holds back by the receiver's upload window.
+bool HasWholeCopies();
+
 // Connects the two if they are not yet. False if there is no way between them.
 bool HasBridge(ClientSession& from, ClientSession& to);
 
