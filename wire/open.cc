@@ -34,14 +34,15 @@ WireResult DecodeWindow(Reader& reader, Window* window) {
   return window->base + window->bytes < window->base ? WireResult::kFatal : WireResult::kOk;
 }
 
-// More than four gained nothing for uploads on 16 processors.
-constexpr uint32_t kLanesOfBridge = 4;
+// As many as the client's own, if there is room for them: then a piece has on its way what an
+// upload's has. The servers may have more processors than a client with few lanes.
+constexpr uint32_t kLeastLanesOfBridge = 4;
 
 }  // namespace
 
 uint32_t BridgeLanes(uint32_t others, uint32_t own) {
   if (others == 0 || own == 0 || own + others > kMaxLanes) return 0;
-  return std::min((kMaxLanes - own) / others, kLanesOfBridge);
+  return std::min((kMaxLanes - own) / others, std::max(own, kLeastLanesOfBridge));
 }
 
 void OpenRequest::Encode(Writer& writer) const {

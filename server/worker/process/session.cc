@@ -220,9 +220,11 @@ void WorkerSession::End() {
 }
 
 void WorkerSession::LogBridges() {
-  if (bridges_logged_.exchange(true)) return;
-  const std::string sentence = bridge_figures_.Sentence();
-  if (!sentence.empty()) LogLine("%s", sentence.c_str());
+  // Who comes second waits: the process ends behind it.
+  std::call_once(bridges_logged_, [this] {
+    const std::string sentence = bridge_figures_.Sentence();
+    if (!sentence.empty()) LogLine("%s", sentence.c_str());
+  });
 }
 
 void WorkerSession::WakeLogThread() { up_->PokeConsumer(); }

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -193,7 +194,7 @@ class WorkerSession {
   Charges charges_;
   Mirrors mirrors_;
   BridgeFigures bridge_figures_;
-  std::atomic<bool> bridges_logged_{false};
+  std::once_flag bridges_logged_;
   Transfers transfers_;
   HostSegment host_segment_;
   StreamStaging stream_staging_;
