@@ -25,9 +25,9 @@ struct Window {
 inline constexpr const char* kHandleSpace = "LONGWIRE_HANDLE_SPACE=";
 
 // Another one, with numbers behind it: how many other servers the program has, how many lanes for
-// each of them, and 1 if it can do with OpenReply::bridges_hold_back. Copies between the two
-// servers go over these, a bridge: the last ones of the session's lanes, bridge after bridge. Of a
-// program with one server there are none.
+// each of them, and whether their bytes are to be held back (OpenReply::kHeldBack). Copies between
+// the two servers go over these, a bridge: the last ones of the session's lanes, bridge after
+// bridge. Of a program with one server there are none.
 inline constexpr const char* kBridges = "LONGWIRE_BRIDGES=";
 
 // How many lanes each of `others` bridges gets beside the client's own.
@@ -118,8 +118,11 @@ struct OpenReply {
   // Where the segment lies in the worker, outside the devices' windows: kernels reach its pinned
   // parts there. 0: they do not.
   uint64_t segment_base = 0;
-  // Copies over bridges need none of `upload_window`: their bytes wait in their lanes. 0: they do.
+  // What becomes of bytes of bridges for which the worker has no room. 0: it knows no choice and
+  // credits them, as kCredited.
   uint32_t bridges_hold_back = 0;
+  static constexpr uint32_t kHeldBack = 1;  // they wait in their lanes: none of `upload_window`
+  static constexpr uint32_t kCredited = 2;  // as was asked for
 
   void Encode(Writer& writer) const;
   // The reply is all that the reader has left. If it is in a version that this process does not

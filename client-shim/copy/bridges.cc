@@ -172,6 +172,20 @@ void EndBridge(ClientSession& from, ClientSession& to) {
   }
 }
 
+std::string BridgeFigures(ClientSession& session) {
+  if (session.opened().bridges_hold_back == 0 || session.ended() != CUDA_SUCCESS) return {};
+  bool any = false;
+  {
+    base::MutexLock lock(TheBridges().mutex);
+    for (const auto& [key, bridge] : TheBridges().all) {
+      any |= bridge.connects == &session || bridge.other == &session;
+    }
+  }
+  if (!any) return {};
+  auto answer = session.CallAndWait({}, calls::lwBridgeFigures());
+  return answer.code == CUDA_SUCCESS ? std::string(answer.reply.sentence) : std::string();
+}
+
 std::vector<std::string> MissingBridges() {
   std::vector<std::string> sentences;
   base::MutexLock lock(TheBridges().mutex);

@@ -41,5 +41,8 @@ void EndBridge(ClientSession& from, ClientSession& to);
 
 // For the program's summary: a sentence for each pair of servers without a way between them.
 std::vector<std::string> MissingBridges();
+// And where the pieces of the others' copies have spent their time at that server; empty if none
+// came or went there. A round trip.
+std::string BridgeFigures(ClientSession& session);
 
 }  // namespace longwire::shim

@@ -27,6 +27,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Kind = CopySide::Kind;
 
+constexpr uint32_t kHeldBack = wire::OpenReply::kHeldBack;
+
 // Bytes that are on their way through this process at a time.
 constexpr uint64_t kAcrossPieceBytes = uint64_t{16} << 20;
 
@@ -229,7 +231,7 @@ CUresult Job::MakeOverBridge() const {
     const bool waited = none_comes && Clock::now() - refused > kRefusedPatience;
     return waited || from->sticky.load() != 0 || to->sticky.load() != 0;
   };
-  const bool whole = HasWholeCopies() && receiver.opened().bridges_hold_back != 0;
+  const bool whole = HasWholeCopies() && receiver.opened().bridges_hold_back == kHeldBack;
   LONGWIRE_TRY(whole ? Announce(down, up) : AnnounceInPieces(down, up, failed));
   down.AskForTheEnd();
   up.AskForTheEnd();

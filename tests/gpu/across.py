@@ -182,7 +182,6 @@ class Group:
             self.report.row(f"{label}: left out, the time is over")
             return
         words = [self.build / "bench" / "across_figures", size, rounds, in_flight]
-        before = [one.log.stat().st_size for one in self.both]
         result = self.across(list(map(str, words)), LONGWIRE_TRACE="summary", **more)
         self.report.keep(f"copies {label}", "longwire", result)
         found = {name.split("_")[0]: float(value) for name, value, _ in FIGURE.findall(result.out)}
@@ -192,22 +191,16 @@ class Group:
         self.row(label, upload, copy, wrong,
                  f"back {back:.2f}, download {download:.2f}; of an upload's {copy / upload:.2f} and "
                  f"{back / upload:.2f}")
-        for name, one, size_before in zip("ab", self.both, before):
-            for line in bridge_lines(one.log, size_before, way != "through the program"):
-                self.report.row(f"    {name}: {line}")
+        for line in bridge_lines(result.err):
+            self.report.row(f"    {line}")
 
 
-def bridge_lines(log, before, expected):
-    """What the workers of a server have said since then of the pieces that they sent and received.
-    They say it at their sessions' ends, which may come a little after the programs'."""
-    end = time.monotonic() + 1.5
-    while True:
-        with open(log, errors="replace") as text:
-            text.seek(before)
-            lines = re.findall(r"bridges (sent .*)", text.read())
-        if lines or not expected or time.monotonic() > end:
-            return [part for line in lines for part in line.split(", received ", 1)]
-        time.sleep(0.05)
+def bridge_lines(said):
+    """What the summary says of the pieces that each server sent and received."""
+    for name, line in zip("ab", re.findall(r"bridges (sent .*)", said)):
+        sent, received = line.split(", received ", 1)
+        yield f"{name} {sent}"
+        yield f"{name} received {received}"
 
 
 def progress_of(result):

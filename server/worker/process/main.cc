@@ -391,6 +391,5 @@ int main(int count, char** words) {
   auto* move_out = new worker::MoveOut(*session, std::move(request), reply);
   // The socket stays open for the session's life: what is known of images comes over it.
   HearDaemon(*session, *move_out, page.get(), control);
-  session->LogBridges();
   _exit(0);
 }

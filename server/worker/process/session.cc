@@ -214,17 +214,8 @@ void WorkerSession::End() {
   transfers_.Stop();
   images_.Stop();
   lanes_.Close();
-  LogBridges();
   up_->PokeConsumer();
   if (on_over_) on_over_();
-}
-
-void WorkerSession::LogBridges() {
-  // Who comes second waits: the process ends behind it.
-  std::call_once(bridges_logged_, [this] {
-    const std::string sentence = bridge_figures_.Sentence();
-    if (!sentence.empty()) LogLine("%s", sentence.c_str());
-  });
 }
 
 void WorkerSession::WakeLogThread() { up_->PokeConsumer(); }

@@ -10,7 +10,6 @@
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -126,8 +125,6 @@ class WorkerSession {
   ImageCache& images() { return images_; }
   BridgeDesk& bridges() { return bridges_; }
   BridgeFigures& bridge_figures() { return bridge_figures_; }
-  // At the session's end: where pieces of copies between servers have spent their time.
-  void LogBridges();
   HostMemory& host_memory() { return host_memory_; }
   ImageSources image_sources() { return {transfers_, images_, down_, host_memory_}; }
   Lanes& lanes() { return lanes_; }
@@ -194,7 +191,6 @@ class WorkerSession {
   Charges charges_;
   Mirrors mirrors_;
   BridgeFigures bridge_figures_;
-  std::once_flag bridges_logged_;
   Transfers transfers_;
   HostSegment host_segment_;
   StreamStaging stream_staging_;

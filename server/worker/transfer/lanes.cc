@@ -60,16 +60,17 @@ void Lanes::Divide(const std::vector<std::string>& environment, uint32_t wanted)
   own_ = wanted;
   const std::string_view name = wire::kBridges;
   for (const std::string& entry : environment) {
-    unsigned bridges = 0, lanes = 0, hold_back = 0;  // older clients send two
-    if (!entry.starts_with(name) ||
-        sscanf(entry.c_str() + name.size(), "%u,%u,%u", &bridges, &lanes, &hold_back) < 2) {
-      continue;
-    }
+    unsigned bridges = 0, lanes = 0, hold_back = 0;
+    if (!entry.starts_with(name)) continue;
+    const int numbers =
+        sscanf(entry.c_str() + name.size(), "%u,%u,%u", &bridges, &lanes, &hold_back);
+    if (numbers < 2) continue;
     // Some are left for the client.
     if (bridges == 0 || lanes == 0 || bridges > wanted || lanes > wanted / bridges) return;
     bridges_ = bridges;
     per_bridge_ = lanes;
     own_ = wanted - bridges * lanes;
+    has_choice_ = numbers == 3;
     hold_back_ = hold_back != 0;
   }
 }

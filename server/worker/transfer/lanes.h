@@ -69,7 +69,11 @@ class Lanes {
   bool HasEnded(uint32_t bridge) const { return groups_[bridge].ended; }
   // Whether bytes that come over bridges wait in their lanes until there is pinned memory for them.
   // They need none of the client's window then, and no credit. Else they are as the client's.
-  bool hold_back() const { return hold_back_; }
+  // An OpenReply::bridges_hold_back; the client has a choice if it has said which.
+  uint32_t HowHeldBack() const {
+    if (!has_choice_) return 0;
+    return hold_back_ ? wire::OpenReply::kHeldBack : wire::OpenReply::kCredited;
+  }
   // A copy over a bridge may take bytes, or memory for some has become free. Any thread.
   void WakeBridges();
   // For each lane, in order: its up ring, then its down ring.
@@ -137,6 +141,7 @@ class Lanes {
   uint32_t bridges_ = 0;
   uint32_t per_bridge_ = 0;
   bool hold_back_ = false;
+  bool has_choice_ = false;
   std::deque<Group> groups_;  // by bridge; constant after Create
 
   base::Mutex mutex_{base::ranks::kWorkerLanes};
