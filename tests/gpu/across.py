@@ -97,8 +97,8 @@ class Group:
                                                  for results in sides.values()), "; ".join(faults))
 
     def test_collectives(self):
-        """Natively too over sockets; NCCL natively as it likes, and by LL as through Longwire: there
-        a pair of processes for each size, so that one that stands still says so for itself."""
+        """Natively too over sockets: NCCL as it likes, and by LL as through Longwire. There
+        each size has a pair of processes, so that one that stands still says so for itself."""
         native, by_ll = (self.collectives_of(COLLECTIVE_SIZES, where, more)
                          for where, more in (("native", {}), ("native, LL", WORDS)))
         for size in COLLECTIVE_SIZES:
@@ -121,7 +121,8 @@ class Group:
         for rank, result in enumerate(results):
             self.report.keep(f"collectives {sizes} {rank}", where, result)
         wrong = "; ".join(filter(None, map(wrong_torch, results)))
-        self.row(f"collectives of {', '.join(map(str, sizes))} bytes, {where}", *(one.seconds for one in results), wrong)
+        self.row(f"collectives of {', '.join(map(str, sizes))} bytes, {where}",
+                 *(one.seconds for one in results), wrong)
         for rank, result in enumerate(results):
             for line in progress_of(result) if wrong else ():
                 self.report.row(f"    rank {rank}: {line}")
@@ -189,8 +190,8 @@ class Group:
                                         for kind in ("upload", "copy", "back", "download"))
         wrong = "" if result.code == 0 else f"exit code {result.code}: {result.err[-300:]}"
         self.row(label, upload, copy, wrong,
-                 f"back {back:.2f}, download {download:.2f}; of an upload's {copy / upload:.2f} and "
-                 f"{back / upload:.2f}")
+                 f"back {back:.2f}, download {download:.2f}; of an upload's {copy / upload:.2f} "
+                 f"and {back / upload:.2f}")
         for line in bridge_lines(result.err):
             self.report.row(f"    {line}")
 

@@ -1,5 +1,5 @@
-// Where pieces of copies between servers spend their time: sums of one session, which the program's
-// summary has (lwBridgeFigures). So a slow bridge shows which stage the others wait for. Any thread.
+// Where pieces of copies between servers spend their time: sums of one session, for the program's
+// summary (lwBridgeFigures). So a slow bridge shows which stage the others wait for. Any thread.
 #pragma once
 
 #include <array>
