@@ -42,7 +42,7 @@ void EndBridge(ClientSession& from, ClientSession& to);
 // For the program's summary: a sentence for each pair of servers without a way between them.
 std::vector<std::string> MissingBridges();
 // And where the pieces of the others' copies have spent their time at that server; empty if none
-// came or went there. A round trip.
+// came or went there, or none is said in time. A round trip.
 std::string BridgeFigures(ClientSession& session);
 
 }  // namespace longwire::shim

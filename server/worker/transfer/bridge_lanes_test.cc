@@ -85,6 +85,7 @@ TEST_F(BridgeLanesTest, OneCopyMayBeLargerThanTheWindow) {
   EXPECT_EQ(figures().received(), (data.size() + kPiece - 1) / kPiece);
   EXPECT_EQ(figures().ordinary(), 0u);
   EXPECT_TRUE(session.Quiet(wire::DownKind::kCredit));
+  EXPECT_TRUE(session.session->transfers().IsIdle());  // nothing of it counts as kept
 }
 
 TEST_F(BridgeLanesTest, BytesWaitInTheirLanesForTheirRecord) {
