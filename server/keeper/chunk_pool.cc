@@ -165,6 +165,7 @@ ChunkPool::Step ChunkPool::Assign(LeaseInProgress* lease, bool patient, bool* fo
   uint64_t need = 0;
   for (uint64_t size : lease->sizes) need += size;
   Step step = Step::kWaiting;
+  lease->of_driver = false;
   if (Lacks(lease, need, patient, &step)) return step;
   lease->charged = need;
   std::vector<uint64_t> created;
@@ -182,10 +183,7 @@ ChunkPool::Step ChunkPool::Assign(LeaseInProgress* lease, bool patient, bool* fo
       while (code == kOutOfMemory && ReleaseOneIdle()) code = CreateChunk(size, &chunk);
       if (code != kSuccess) {
         GiveUp(lease, created);
-        if (code == kOutOfMemory) lease->lacks = size;
-        return Refused(lease, code,
-                       "the driver has no " + std::to_string(size) + " bytes more (error " +
-                           std::to_string(code) + ")");
+        return RefusedByDriver(lease, size, code);
       }
       created.push_back(chunk);
     }
@@ -200,6 +198,25 @@ ChunkPool::Step ChunkPool::Refused(LeaseInProgress* lease, int code, const std::
   lease->code = code;
   lease->sentence = sentence;
   return Step::kRefused;
+}
+
+// Somebody else uses the device: contexts, and programs that are not of this server. People look
+// for them if they are told.
+ChunkPool::Step ChunkPool::RefusedByDriver(LeaseInProgress* lease, uint64_t size, int code) {
+  std::string sentence = "the driver has no " + std::to_string(size) + " bytes more (error " +
+                         std::to_string(code) + ")";
+  if (code == kOutOfMemory) {
+    lease->lacks = size;
+    lease->of_driver = true;
+    const uint64_t used = device_.Used(), known = created_ + charged_;
+    if (used > known) {
+      sentence += ", though " + std::to_string(free()) +
+                  " are free here: contexts, and whoever uses "
+                  "the device beside this server, have " +
+                  std::to_string(used - known);
+    }
+  }
+  return Refused(lease, code, sentence);
 }
 
 uint64_t ChunkPool::FindIdle(uint64_t worker, uint64_t size) {

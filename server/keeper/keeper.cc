@@ -35,6 +35,10 @@ constexpr std::chrono::seconds kPrepareAgain{1};
 // would wait for the driver.
 constexpr std::chrono::milliseconds kPrepareAfter{50};
 
+// How long the driver may take to get the memory of a process back after its end. Whoever asks for
+// more than there is waits for that only behind such an end.
+constexpr std::chrono::seconds kGivenBackPatience{2};
+
 constexpr const char* kNotExported = "the driver cannot export memory";
 
 void SetNonBlocking(int descriptor) {
@@ -305,7 +309,8 @@ bool Keeper::AdvanceLeases() {
     bool patient = now - session.asked < kEndingPatience;
     session.lease->for_part = now - session.asked < kPartPatience;
     ChunkPool::Step step = pool_.Advance(session.lease.get(), patient);
-    if (step == ChunkPool::Step::kRefused && (Reclaim(session) || SwapFor(session))) {
+    if (step == ChunkPool::Step::kRefused &&
+        (Reclaim(session) || SwapFor(session) || IsGivenBack(session))) {
       step = ChunkPool::Step::kWaiting;
     }
     if (step == ChunkPool::Step::kWaiting) {
@@ -327,6 +332,11 @@ bool Keeper::AdvanceLeases() {
     }
   }
   return waiting;
+}
+
+bool Keeper::IsGivenBack(const KeeperSession& session) const {
+  return session.lease->of_driver && !session.lease->spare &&
+         std::chrono::steady_clock::now() - gone_at_ < kGivenBackPatience;
 }
 
 void Keeper::RefuseLease(KeeperSession& session) {
@@ -420,6 +430,7 @@ void Keeper::CloseSocket(KeeperSession& session) {
 
 void Keeper::Forget(uint64_t worker) {
   CloseSocket(sessions_.at(worker));
+  if (pool_.LeasedBy(worker) != 0) gone_at_ = std::chrono::steady_clock::now();
   pool_.Gone(worker);
   drain_.Remove(worker);
   swaps_.Remove(worker);

@@ -65,6 +65,22 @@ CUresult PlaceOf(WorkerSession& session, uint64_t library, uint32_t context,
              : session.driver().cuModuleGetGlobal_v2(address, bytes, found->module, name.c_str());
 }
 
+namespace {
+
+// Looked for once: before a session stands still, mostly.
+std::string NamesIn(WorkerSession& session, const Journal::Entry& entry, Journal::Names* names) {
+  *names = entry.variables;
+  if (*names != nullptr) return "";
+  auto found = std::make_shared<std::vector<std::string>>();
+  std::string problem = NamesOfVariables(*entry.image, session.cubins_of(), found.get());
+  if (!problem.empty()) return problem;
+  *names = found;
+  session.journal().KeepVariables(entry.call.position, found);
+  return "";
+}
+
+}  // namespace
+
 std::string FindVariables(WorkerSession& session, std::vector<Contents>* variables) {
   for (const Journal::Entry& entry : session.journal().Entries()) {
     // One that is being loaded is looked at again once the session stands still.
@@ -76,13 +92,13 @@ std::string FindVariables(WorkerSession& session, std::vector<Contents>* variabl
     if (load.Decode(reader) != wire::WireResult::kOk) return "one of its modules is not understood";
     auto library = session.libraries.Find(load.library);
     if (library == nullptr) continue;  // unloaded
-    std::vector<std::string> names;
-    std::string problem = NamesOfVariables(*entry.image, session.cubins_of(), &names);
+    Journal::Names names;
+    std::string problem = NamesIn(session, entry, &names);
     if (!problem.empty()) return problem;
     std::vector<std::shared_ptr<Context>> contexts = {library->context};
     if (library->library != nullptr) contexts = session.contexts.All();
     for (const auto& context : contexts) {
-      for (const std::string& name : names) {
+      for (const std::string& name : *names) {
         Contents& one = variables->emplace_back();
         one.library = load.library;
         one.context = context->id;

@@ -2,6 +2,10 @@
 // frames of a head and bytes, in this order: State, for each entry of the journal an EntryHead, for
 // each chunk of device memory, each variable of a module and each array a Contents with its Parts
 // or SharedPieces, End.
+//
+// What is rebuilt ahead comes first, in rounds: a State (of it only what the session opened with
+// and its memory count), the entries since the last round, SnapshotPause. Then the last State and
+// the entries since end with a SnapshotPause, too.
 #pragma once
 
 #include <cstdint>
@@ -110,6 +114,13 @@ struct SharedPiece {
   uint64_t offset = 0;  // of the Contents, where the piece begins
   std::vector<Run> runs;
   auto Fields() { return std::tie(piece, offset, runs); }
+};
+
+// The calls before it have run again when the new worker answers.
+struct SnapshotPause {
+  static constexpr uint32_t kKind = 427;
+  uint64_t round = 0;
+  auto Fields() { return std::tie(round); }
 };
 
 struct SnapshotEnd {

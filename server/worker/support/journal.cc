@@ -86,16 +86,24 @@ bool Journal::GiveImage(uint64_t position, std::vector<std::byte>* image, uint32
   return true;
 }
 
+void Journal::KeepVariables(uint64_t position, Names names) {
+  base::MutexLock lock(mutex_);
+  auto found = entries_.find(position);
+  if (found != entries_.end()) found->second.variables = std::move(names);
+}
+
 std::string Journal::Unmovable() {
   base::MutexLock lock(mutex_);
   return unmovable_;
 }
 
-std::vector<Journal::Entry> Journal::Entries() {
+std::vector<Journal::Entry> Journal::Entries(uint64_t from) {
   base::MutexLock lock(mutex_);
   std::vector<Entry> all;
-  all.reserve(entries_.size());
-  for (const auto& [position, entry] : entries_) all.push_back(entry);
+  if (from == 0) all.reserve(entries_.size());
+  for (auto entry = entries_.lower_bound(from); entry != entries_.end(); ++entry) {
+    all.push_back(entry->second);
+  }
   return all;
 }
 

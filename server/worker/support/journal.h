@@ -24,6 +24,7 @@ class Journal {
   // with PyTorch loads 66 MB.
   static constexpr size_t kMaxBytes = size_t{256} << 20;
   using Image = std::shared_ptr<const std::vector<std::byte>>;
+  using Names = std::shared_ptr<const std::vector<std::string>>;
 
   struct Entry {
     QueuedCall call;
@@ -32,6 +33,7 @@ class Journal {
     std::vector<std::byte> reply;
     Image image;             // of a module, with its padding; nullptr: none
     uint32_t knowledge = 0;  // what the load's answer said of the image
+    Names variables;         // of the image, once somebody has looked for them
   };
 
   // Whether the call is to be run again: it made or changed an object that lives on, or was
@@ -49,10 +51,14 @@ class Journal {
   // In a worker that rebuilds: the image that the old one had. False if there is none.
   bool GiveImage(uint64_t position, std::vector<std::byte>* image, uint32_t* knowledge);
 
+  // What was found in that image, which takes its time for large ones.
+  void KeepVariables(uint64_t position, Names names);
+
   // Why the session cannot move; empty if it can.
   std::string Unmovable();
-  // All entries, in the log's order; each is answered, unless it is still running.
-  std::vector<Entry> Entries();
+  // All entries from this position on, in the log's order; each is answered, unless it is still
+  // running.
+  std::vector<Entry> Entries(uint64_t from = 0);
 
   // What the old worker had: the calls answered from now on are held against it.
   void Expect(const Entry& entry);
