@@ -117,7 +117,7 @@ static bool InputEnds() {
   return poll(&input, 1, 0) > 0 && read(0, &byte, 1) <= 0;
 }
 
-// One that stays, and one that goes again.
+// One that stays and is used, and one that goes again at once.
 static void BeBusy() {
   while (!InputEnds()) {
     CUdeviceptr memory = 0;

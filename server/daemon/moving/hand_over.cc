@@ -94,6 +94,7 @@ class SessionTable::Giver {
  private:
   bool Attempt(bool ahead, std::string* sentence) {
     there_.Clear();
+    lanes_.clear();  // the client may have come again since
     counted_.Is(CountedMove::At::kSession);
     old_->SetMoves("runs on while its move to another server is prepared");
     Pair stream;

@@ -70,7 +70,8 @@ MoveOut::MoveOut(WorkerSession& session, wire::OpenRequest request, const wire::
   }
 }
 
-std::string MoveOut::Unmovable() {
+// What is known without the driver.
+std::string MoveOut::UnmovableAtOnce() {
   if (session_.devices().size() != 1) return "it has several devices";
   if (request_.shares_memory) return "its program uses the worker's rings itself";
   if (std::string why = session_.journal().Unmovable(); !why.empty()) return why;
@@ -84,9 +85,41 @@ std::string MoveOut::Unmovable() {
     return "it has more pieces of memory than a move can list";
   }
   if (session_.linkers.size() != 0) return "it links code just now (cuLinkDestroy ends that)";
+  return "";
+}
+
+std::string MoveOut::Unmovable() {
+  if (std::string why = UnmovableAtOnce(); !why.empty()) return why;
   std::vector<Contents> found;
   std::string problem = FindArrays(session_, &found);
   return problem.empty() ? FindVariables(session_, &found) : problem;
+}
+
+// The same while the program runs. The driver is asked about its modules at a border at which none
+// of them is being unloaded: it must not be asked for one that is gone, and a question keeps what
+// is unloaded meanwhile for a moment, which moves what is loaded next. Images are looked at before
+// that, as it may take long. Without such a border the hold finds out.
+std::string MoveOut::UnmovableNow() {
+  std::string why = LookForVariables(session_);
+  if (!why.empty()) return why;
+  Moment moment;
+  const auto look = [&] {
+    const bool whole = TakeWhole(&moment);
+    if (whole) why = Unmovable();
+    return whole;
+  };
+  return AtBorder(look) ? why : UnmovableAtOnce();
+}
+
+// Holds the log. False if that did not come to a border in time.
+bool MoveOut::ToBorder() {
+  session_.log().Hold(true);
+  const auto deadline = Clock::now() + kToBorder;
+  while (!session_.log().IsAtBorder()) {
+    if (Clock::now() > deadline) return false;
+    std::this_thread::sleep_for(kBorderLook);
+  }
+  return true;
 }
 
 bool MoveOut::IsQuiet() {
@@ -119,31 +152,24 @@ bool MoveOut::Captures() {
   return false;
 }
 
-// The log thread stands still for this alone. Nothing is read meanwhile, so with all answers there
-// no call is under way that the new worker would lack, and no capture is written by halves.
-bool MoveOut::TakeMomentHeld(Moment* moment) {
-  session_.log().Hold(true);
-  const auto deadline = Clock::now() + kToBorder;
-  while (!session_.log().IsAtBorder() && Clock::now() < deadline) {
-    std::this_thread::sleep_for(kBorderLook);
-  }
-  bool whole = session_.log().IsAtBorder() && session_.memory().away() == 0 && !Captures();
-  if (whole) {
-    moment->calls = session_.journal().Entries(next_entry_);
-    moment->memory = session_.memory().Carry();
-    whole = std::ranges::all_of(moment->calls, &Journal::Entry::answered);
-  }
-  session_.log().Hold(false);
-  return whole;
+// At a border. With all answers there no call is under way that the new worker would lack, and no
+// capture is written by halves.
+bool MoveOut::TakeWhole(Moment* moment) {
+  if (session_.memory().away() != 0 || Captures()) return false;
+  moment->calls = session_.journal().Entries(next_entry_);
+  moment->memory = session_.memory().Carry();
+  return std::ranges::all_of(moment->calls, &Journal::Entry::answered);
 }
 
-bool MoveOut::TakeMoment(Moment* moment) {
+// The log thread stands still for this alone. Tried again until it says so, or for long enough.
+bool MoveOut::AtBorder(const std::function<bool()>& does) {
   const auto deadline = Clock::now() + kMomentPatience;
-  while (!TakeMomentHeld(moment)) {
-    if (Clock::now() > deadline) return false;
+  while (true) {
+    bool done = ToBorder() && does();
+    session_.log().Hold(false);
+    if (done || Clock::now() > deadline) return done;
     std::this_thread::sleep_for(kBetweenMoments);
   }
-  return true;
 }
 
 CarriedState MoveOut::StateOf(CarriedMemory memory) const {
@@ -204,7 +230,7 @@ bool MoveOut::WriteCalls(const std::vector<Journal::Entry>& calls) {
         !to_->WriteBytes(entry.reply) || !to_->WriteBytes(image)) {
       return false;
     }
-    next_entry_ = head.position + 1;
+    next_entry_ = std::max(next_entry_, head.position + 1);
   }
   return true;
 }
@@ -223,7 +249,8 @@ moving::MoveAnswer MoveOut::WriteAhead() {
     return {CUDA_ERROR_NOT_PERMITTED, why, 0};
   }
   Moment moment;
-  if (!TakeMoment(&moment)) return {CUDA_ERROR_NOT_READY, "it is in the midst of a call", 0};
+  if (!AtBorder([&] { return TakeWhole(&moment); }))
+    return {CUDA_ERROR_NOT_READY, "it is in the midst of a call", 0};
   const uint64_t calls = moment.calls.size();
   const bool written = to_->Write(StateOf(std::move(moment.memory))) && WriteCalls(moment.calls) &&
                        to_->Write(SnapshotPause{++rounds_});
@@ -289,7 +316,7 @@ void MoveOut::Serve(wire::Descriptor packets, wire::Descriptor stream, bool tell
   rounds_ = next_entry_ = 0;
   wire::Writer request;
   request_.Encode(request);
-  moving::MoveOffer offer{0, Unmovable(), "", {}};
+  moving::MoveOffer offer{0, UnmovableNow(), "", {}};
   offer.code = offer.sentence.empty() ? CUDA_SUCCESS : CUDA_ERROR_NOT_PERMITTED;
   offer.request.assign(reinterpret_cast<const char*>(request.data()), request.size());
   if (tells_ahead) offer.knows_ahead = true;

@@ -3,6 +3,7 @@
 // been.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -35,6 +36,10 @@ class MoveOut {
  private:
   // Why it cannot move; empty if it can.
   std::string Unmovable();
+  std::string UnmovableAtOnce();
+  std::string UnmovableNow();
+  bool ToBorder();
+  bool AtBorder(const std::function<bool()>& does);
   // True once nothing of what was read is under way.
   bool IsQuiet();
   bool WaitUntilQuiet(std::chrono::milliseconds patience);
@@ -48,8 +53,7 @@ class MoveOut {
     CarriedMemory memory;
     std::vector<Journal::Entry> calls;
   };
-  bool TakeMoment(Moment* moment);
-  bool TakeMomentHeld(Moment* moment);
+  bool TakeWhole(Moment* moment);
   bool Captures();
   void GoOn();
   CarriedState StateOf(CarriedMemory memory) const;

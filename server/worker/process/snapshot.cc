@@ -81,6 +81,16 @@ std::string NamesIn(WorkerSession& session, const Journal::Entry& entry, Journal
 
 }  // namespace
 
+std::string LookForVariables(WorkerSession& session) {
+  for (const Journal::Entry& entry : session.journal().Entries()) {
+    Journal::Names names;
+    if (entry.image == nullptr || !entry.answered || entry.result != CUDA_SUCCESS) continue;
+    std::string problem = NamesIn(session, entry, &names);
+    if (!problem.empty()) return problem;
+  }
+  return "";
+}
+
 std::string FindVariables(WorkerSession& session, std::vector<Contents>* variables) {
   for (const Journal::Entry& entry : session.journal().Entries()) {
     // One that is being loaded is looked at again once the session stands still.

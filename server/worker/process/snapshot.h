@@ -181,6 +181,8 @@ class SnapshotReader {
 
 // All variables of the session's modules in their contexts, by their images. A sentence if one
 // cannot be found, or an image holds what cannot be carried.
+// Before that: what the images of its modules say, without the driver.
+std::string LookForVariables(WorkerSession& session);
 std::string FindVariables(WorkerSession& session, std::vector<Contents>* variables);
 CUresult PlaceOf(WorkerSession& session, uint64_t library, uint32_t context,
                  const std::string& name, CUdeviceptr* address, size_t* bytes);

@@ -47,7 +47,9 @@ void Journal::Read(const QueuedCall& call) {
                   ", whose objects are not carried");
   }
   if (!Grow(sizeof(Entry) + call.arguments.size())) return;
-  entries_[call.position].call = call;
+  Entry& entry = entries_[call.position];
+  entry.call = call;
+  entry.behind = call.position;
 }
 
 void Journal::Answered(const QueuedCall& call, int32_t result, std::span<const std::byte> reply) {
@@ -92,6 +94,15 @@ void Journal::KeepVariables(uint64_t position, Names names) {
   if (found != entries_.end()) found->second.variables = std::move(names);
 }
 
+void Journal::Places(uint64_t position) {
+  base::MutexLock lock(mutex_);
+  placed_ = std::max(placed_, position);
+  auto found = entries_.find(position);
+  if (found == entries_.end()) return;
+  found->second.behind = placed_;
+  found->second.turn = ++turns_;
+}
+
 std::string Journal::Unmovable() {
   base::MutexLock lock(mutex_);
   return unmovable_;
@@ -104,6 +115,8 @@ std::vector<Journal::Entry> Journal::Entries(uint64_t from) {
   for (auto entry = entries_.lower_bound(from); entry != entries_.end(); ++entry) {
     all.push_back(entry->second);
   }
+  std::ranges::stable_sort(
+      all, {}, [](const Entry& entry) { return std::make_pair(entry.behind, entry.turn); });
   return all;
 }
 

@@ -34,6 +34,22 @@ class Journal {
     Image image;             // of a module, with its padding; nullptr: none
     uint32_t knowledge = 0;  // what the load's answer said of the image
     Names variables;         // of the image, once somebody has looked for them
+    // Runs again behind all calls up to this position, its own if nothing else was to be said, and
+    // among several such ones in their turn.
+    uint64_t behind = 0;
+    uint64_t turn = 0;
+  };
+
+  // While the driver loads or unloads a module. Several threads do, and what lies where hangs on
+  // who is first, which need not be the log's order: it is written down.
+  class Placing {
+   public:
+    Placing(Journal& journal, uint64_t position) : lock_(journal.places_) {
+      journal.Places(position);
+    }
+
+   private:
+    base::MutexLock lock_;
   };
 
   // Whether the call is to be run again: it made or changed an object that lives on, or was
@@ -56,8 +72,8 @@ class Journal {
 
   // Why the session cannot move; empty if it can.
   std::string Unmovable();
-  // All entries from this position on, in the log's order; each is answered, unless it is still
-  // running.
+  // All entries from this position on, in the order in which they run again; each is answered,
+  // unless it is still running.
   std::vector<Entry> Entries(uint64_t from = 0);
 
   // What the old worker had: the calls answered from now on are held against it.
@@ -68,11 +84,15 @@ class Journal {
  private:
   void Refuse(const std::string& why) LONGWIRE_REQUIRES(mutex_);
   bool Grow(size_t bytes) LONGWIRE_REQUIRES(mutex_);
+  void Places(uint64_t position);
 
+  base::Mutex places_{base::ranks::kModulePlaces};
   base::Mutex mutex_{base::ranks::kJournal};
   std::map<uint64_t, Entry> entries_ LONGWIRE_GUARDED_BY(mutex_);  // by position
   size_t bytes_ LONGWIRE_GUARDED_BY(mutex_) = 0;
   std::string unmovable_ LONGWIRE_GUARDED_BY(mutex_);
+  uint64_t placed_ LONGWIRE_GUARDED_BY(mutex_) = 0;  // up to which position modules were
+  uint64_t turns_ LONGWIRE_GUARDED_BY(mutex_) = 0;
   std::optional<Entry> expected_ LONGWIRE_GUARDED_BY(mutex_);
   std::string difference_ LONGWIRE_GUARDED_BY(mutex_);
 };
