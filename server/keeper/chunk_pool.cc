@@ -200,25 +200,6 @@ ChunkPool::Step ChunkPool::Refused(LeaseInProgress* lease, int code, const std::
   return Step::kRefused;
 }
 
-// Somebody else uses the device: contexts, and programs that are not of this server. People look
-// for them if they are told.
-ChunkPool::Step ChunkPool::RefusedByDriver(LeaseInProgress* lease, uint64_t size, int code) {
-  std::string sentence = "the driver has no " + std::to_string(size) + " bytes more (error " +
-                         std::to_string(code) + ")";
-  if (code == kOutOfMemory) {
-    lease->lacks = size;
-    lease->of_driver = true;
-    const uint64_t used = device_.Used(), known = created_ + charged_;
-    if (used > known) {
-      sentence += ", though " + std::to_string(free()) +
-                  " are free here: contexts, and whoever uses "
-                  "the device beside this server, have " +
-                  std::to_string(used - known);
-    }
-  }
-  return Refused(lease, code, sentence);
-}
-
 uint64_t ChunkPool::FindIdle(uint64_t worker, uint64_t size) {
   uint64_t chunk = workers_[worker].held.Find(size);
   if (chunk == 0) chunk = clean_.Find(size);

@@ -35,10 +35,6 @@ constexpr std::chrono::seconds kPrepareAgain{1};
 // would wait for the driver.
 constexpr std::chrono::milliseconds kPrepareAfter{50};
 
-// How long the driver may take to get the memory of a process back after its end. Whoever asks for
-// more than there is waits for that only behind such an end.
-constexpr std::chrono::seconds kGivenBackPatience{2};
-
 constexpr const char* kNotExported = "the driver cannot export memory";
 
 void SetNonBlocking(int descriptor) {
@@ -332,11 +328,6 @@ bool Keeper::AdvanceLeases() {
     }
   }
   return waiting;
-}
-
-bool Keeper::IsGivenBack(const KeeperSession& session) const {
-  return session.lease->of_driver && !session.lease->spare &&
-         std::chrono::steady_clock::now() - gone_at_ < kGivenBackPatience;
 }
 
 void Keeper::RefuseLease(KeeperSession& session) {

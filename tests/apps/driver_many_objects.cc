@@ -1,8 +1,9 @@
 // Many modules with a variable each, streams that come and go, functions' attributes and graphs,
 // for sessions that move.
 //
-//   driver_many_objects COUNT        makes so many, and with each line on standard input (a number)
-//                                    as many more; runs the kernels of all
+//   driver_many_objects COUNT        makes COUNT, and with each line on standard input (a number)
+//   that
+//                                    number more; runs the kernels of all
 //   driver_many_objects COUNT busy   makes, uses and destroys some all the time, until its standard
 //                                    input ends
 //

@@ -13,7 +13,7 @@ import server
 from two_servers import Step, TwoServers
 
 OBJECTS = 60
-LEAST_CALLS = 1000  # of so many objects
+LEAST_CALLS = 1000  # of these objects
 CALLS = re.compile(r"of its calls (\d+) ran again before that and (\d+) meanwhile")
 OFF = {"LONGWIRE_DISABLE": "rebuilt-ahead"}
 SAYS_VOID = "what was rebuilt while it ran is void"

@@ -1,5 +1,5 @@
-"""Sessions with more than half of a device's memory, which move away and come back at once: all that
-they had where they left is free for them again."""
+"""Sessions with more than half of a device's memory, which move away and come back at once: all
+that they had where they left is free for them again."""
 import ctypes
 import json
 import subprocess
@@ -15,8 +15,7 @@ DEVICE = 512  # MiB
 
 
 def hold(count, each):
-    """The program: so many pieces of so many MiB with other bytes in each, until its standard input
-    ends."""
+    """The program: pieces of `each` MiB with other bytes in each, until its standard input ends."""
     cuda = ctypes.CDLL("libcuda.so.1")
 
     def call(name, *arguments):

@@ -8,7 +8,8 @@ import server
 
 # In the order in which a move comes there: of the server that has the session, and of the other.
 HERE = ("offered", "ahead", "held", "written", "prepared", "noted", "ended", "begun")
-THERE = ("there-started", "there-ahead", "there-rebuilt", "there-prepared", "there-noted", "there-begun")
+THERE = ("there-started", "there-ahead", "there-rebuilt", "there-prepared", "there-noted",
+         "there-begun")
 
 
 class Step:

@@ -1,7 +1,7 @@
 """The group moving of tests/gpu/run, for a host with two GPUs: programs and a training with PyTorch
-are moved between devices 0 and 1, between two servers with a device each, and to disk and back while
-they run, and print what they print unmoved. Parts, for --only: servers, programs, small, big. Without
---only all but big, which moves a training of 40 GiB and takes as long as all others."""
+are moved between devices 0 and 1, between two servers with a device each, and to disk and back
+while they run, and print what they print unmoved. Parts, for --only: servers, programs, small, big.
+Without --only all but big, which moves a training of 40 GiB and takes as long as all others."""
 import contextlib
 import fnmatch
 import pathlib

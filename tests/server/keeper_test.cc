@@ -132,7 +132,7 @@ TEST_F(KeeperTest, WaitsForThatNoLongerThanItCanTake) {
   Say(second, Lease{7, {768 * kMiB}});
   Answer answer = Hear(second, milliseconds(10'000));
   EXPECT_EQ(answer.refuse.code, kOutOfMemory);
-  // And then whoever asks is told at once.
+  // And then whoever asks is refused at once.
   auto begun = std::chrono::steady_clock::now();
   EXPECT_EQ(Ask(second, {768 * kMiB}).refuse.code, kOutOfMemory);
   EXPECT_LT(std::chrono::steady_clock::now() - begun, milliseconds(1500));

@@ -6,7 +6,7 @@ namespace longwire::daemon {
 namespace {
 
 // A program that makes objects all the time is never caught up with.
-constexpr int kMostRounds = 4;
+constexpr int kRoundLimit = 4;
 // What came during one that took no longer is not worth another one.
 constexpr std::chrono::milliseconds kShortRound{50};
 
@@ -16,7 +16,7 @@ const bool kRebuildsAhead = !wire::IsSwitchedOff("rebuilt-ahead");
 
 bool RunRounds(const std::function<Round(std::string*)>& round, int* rounds,
                std::string* sentence) {
-  for (*rounds = 0; kRebuildsAhead && *rounds < kMostRounds; ++*rounds) {
+  for (*rounds = 0; kRebuildsAhead && *rounds < kRoundLimit; ++*rounds) {
     const auto begun = Clock::now();
     const Round done = round(sentence);
     if (done != Round::kDone) return done == Round::kNotNow;

@@ -94,7 +94,7 @@ void Journal::KeepVariables(uint64_t position, Names names) {
   if (found != entries_.end()) found->second.variables = std::move(names);
 }
 
-void Journal::Places(uint64_t position) {
+void Journal::NotePlacing(uint64_t position) {
   base::MutexLock lock(mutex_);
   placed_ = std::max(placed_, position);
   auto found = entries_.find(position);

@@ -45,7 +45,7 @@ class Journal {
   class Placing {
    public:
     Placing(Journal& journal, uint64_t position) : lock_(journal.places_) {
-      journal.Places(position);
+      journal.NotePlacing(position);
     }
 
    private:
@@ -84,7 +84,7 @@ class Journal {
  private:
   void Refuse(const std::string& why) LONGWIRE_REQUIRES(mutex_);
   bool Grow(size_t bytes) LONGWIRE_REQUIRES(mutex_);
-  void Places(uint64_t position);
+  void NotePlacing(uint64_t position);
 
   base::Mutex places_{base::ranks::kModulePlaces};
   base::Mutex mutex_{base::ranks::kJournal};
