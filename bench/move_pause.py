@@ -106,7 +106,7 @@ class Servers:
             one = server.Server(driver=arguments.driver, build=arguments.build,
                                 devices=[place] if apart else None,
                                 config=json.dumps(config), software_devices=2,
-                                software_memory=(arguments.gib + 1) * GIB,
+                                software_memory=int(arguments.gib + 1) * GIB,
                                 variables={"LONGWIRE_DISABLE": arguments.disable}
                                 if arguments.disable else {})
             if arguments.driver != "software":
@@ -162,7 +162,7 @@ def run(way, moves, arguments):
         first = servers.both[0]
         program = subprocess.Popen(
             first.command(sys.executable, __file__, "--hold",
-                          str(arguments.gib * GIB // (CHUNK * MIB)), str(arguments.objects)),
+                          str(int(arguments.gib * GIB) // (CHUNK * MIB)), str(arguments.objects)),
             env=first.environment(PYTHONDONTWRITEBYTECODE=1), stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, text=True)
         stack.callback(program.kill)
@@ -199,7 +199,7 @@ def floors(arguments):
 
 
 def table(arguments):
-    yield (f"{arguments.gib} GiB, {arguments.objects} modules, {arguments.driver}, median of "
+    yield (f"{arguments.gib:g} GiB, {arguments.objects} modules, {arguments.driver}, median of "
            f"{arguments.moves}{', without ' + arguments.disable if arguments.disable else ''}")
     for label, rate in floors(arguments):
         yield f"{label:28} {rate:6.2f} GB/s  {arguments.gib * GIB / rate / 1e9:6.2f} s"
@@ -220,7 +220,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", type=pathlib.Path, default=server.build_folder())
     parser.add_argument("--driver", default="software", choices=("software", "auto"))
-    parser.add_argument("--gib", type=int, default=1)
+    parser.add_argument("--gib", type=float, default=1)
     parser.add_argument("--objects", type=int, default=0)
     parser.add_argument("--disable", default="")
     parser.add_argument("--moves", type=int, default=3)

@@ -67,6 +67,8 @@ CUresult PlaceOf(WorkerSession& session, uint64_t library, uint32_t context,
 
 namespace {
 
+bool IsLoad(CallId call) { return call == CallId::lwModuleLoad; }
+
 // Looked for once: before a session stands still, mostly.
 std::string NamesIn(WorkerSession& session, const Journal::Entry& entry, Journal::Names* names) {
   *names = entry.variables;
@@ -82,7 +84,7 @@ std::string NamesIn(WorkerSession& session, const Journal::Entry& entry, Journal
 }  // namespace
 
 std::string LookForVariables(WorkerSession& session) {
-  for (const Journal::Entry& entry : session.journal().Entries()) {
+  for (const Journal::Entry& entry : session.journal().EntriesOf(IsLoad)) {
     Journal::Names names;
     if (entry.image == nullptr || !entry.answered || entry.result != CUDA_SUCCESS) continue;
     std::string problem = NamesIn(session, entry, &names);
@@ -92,9 +94,9 @@ std::string LookForVariables(WorkerSession& session) {
 }
 
 std::string FindVariables(WorkerSession& session, std::vector<Contents>* variables) {
-  for (const Journal::Entry& entry : session.journal().Entries()) {
+  for (const Journal::Entry& entry : session.journal().EntriesOf(IsLoad)) {
     // One that is being loaded is looked at again once the session stands still.
-    if (entry.call.call != CallId::lwModuleLoad || !entry.answered) continue;
+    if (!entry.answered) continue;
     if (entry.result != CUDA_SUCCESS) continue;
     if (entry.image == nullptr) return "one of its modules is not known";
     calls::lwModuleLoad load;

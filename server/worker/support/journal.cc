@@ -120,6 +120,15 @@ std::vector<Journal::Entry> Journal::Entries(uint64_t from) {
   return all;
 }
 
+std::vector<Journal::Entry> Journal::EntriesOf(bool (*wanted)(CallId)) {
+  base::MutexLock lock(mutex_);
+  std::vector<Entry> some;
+  for (const auto& [position, entry] : entries_) {
+    if (wanted(entry.call.call)) some.push_back(entry);
+  }
+  return some;
+}
+
 void Journal::Expect(const Entry& entry) {
   base::MutexLock lock(mutex_);
   expected_ = entry;

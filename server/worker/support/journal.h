@@ -75,6 +75,8 @@ class Journal {
   // All entries from this position on, in the order in which they run again; each is answered,
   // unless it is still running.
   std::vector<Entry> Entries(uint64_t from = 0);
+  // Those of some calls alone, in the log's order: to copy all of them takes its time.
+  std::vector<Entry> EntriesOf(bool (*wanted)(CallId));
 
   // What the old worker had: the calls answered from now on are held against it.
   void Expect(const Entry& entry);
