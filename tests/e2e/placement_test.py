@@ -113,7 +113,7 @@ class PlacementTest(unittest.TestCase):
 
     def test_a_warden_that_serves_other_devices(self):
         """Whoever starts the daemon is warned: sessions would be where nobody wants them."""
-        config = "devices: [{device: 1}]\n"
+        config = "software_device: {count: 2}\ndevices: [{device: 1}]\n"
         longwire = self.serve(config, devices=2)
         self.assertIn("devices names 1, but 0, 1 are served", longwire.log.read_text())
         longwire = self.enterContext(server.Server(config=config, software_devices=2, devices=[1]))
