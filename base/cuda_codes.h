@@ -13,6 +13,7 @@ inline constexpr int32_t kDeviceUnavailable = 46;
 inline constexpr int32_t kNoDevice = 100;
 inline constexpr int32_t kNotReady = 600;
 inline constexpr int32_t kLaunchFailed = 719;
+inline constexpr int32_t kNotPermitted = 800;
 inline constexpr int32_t kNotSupported = 801;
 inline constexpr int32_t kSystemNotReady = 802;
 inline constexpr int32_t kSystemDriverMismatch = 803;

@@ -205,6 +205,7 @@ inline constexpr LockRank kKernelStatistics{2617, "worker::KernelStatistics::mut
 inline constexpr LockRank kGivenResources{2620, "worker::GivenResources::mutex_"};
 inline constexpr LockRank kForeignHandles{2630, "worker::ForeignHandles::mutex_"};
 inline constexpr LockRank kObjectValues{2635, "worker::ObjectValues::mutex_"};
+inline constexpr LockRank kModulePlaces{2637, "worker::Journal::places_"};
 inline constexpr LockRank kJournal{2638, "worker::Journal::mutex_"};
 inline constexpr LockRank kWorkerHandleTable{2640, "worker::HandleTable::mutex_"};
 inline constexpr LockRank kHelpers{2700, "worker::Helpers::mutex_"};

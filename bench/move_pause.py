@@ -3,8 +3,11 @@
 of a server, between two servers, to disk and back; beside what the same bytes take on raw disk and
 on one raw TCP connection.
 
-  bench/move_pause.py [--build DIR] [--driver auto|software] [--gib N] [--moves N]
-                      [--ways device,server,disk] [--out FILE]
+  bench/move_pause.py [--build DIR] [--driver auto|software] [--gib N] [--objects N] [--moves N]
+                      [--ways device,server,disk] [--disable SWITCHES] [--out FILE]
+
+With --objects the program has as many modules with a kernel each, and twenty calls for each of them
+that made or changed streams and functions; --disable is the servers' LONGWIRE_DISABLE.
 
 A figure is the median of the moves, after one that is not counted. CPU seconds are those of all
 processes of the servers, in one GiB that was moved; the program itself only waits. At the end the
@@ -27,11 +30,21 @@ import server  # noqa: E402
 MIB, GIB = 1 << 20, 1 << 30
 CHUNK = 64  # MiB
 SECONDS = 300
-STOOD_STILL = re.compile(r"stood still for (\d+) ms")
+STOOD_STILL = re.compile(r"prepared for (\d+) ms and stood still for (\d+) ms"
+                         r"(?:; of its calls (\d+) ran again before that and (\d+) meanwhile)?")
 WAYS = ("device", "server", "disk")
 
 
-def hold(chunks):
+TEXT = """.version 7.0
+.target sm_70
+.address_size 64
+.visible .global .align 4 .u32 number = %d;
+.visible .entry Kernel() { ret; }
+"""
+PASSING = 9  # streams for each module that come and go
+
+
+def hold(chunks, objects):
     """The program: memory with other bytes in each chunk, until its standard input ends."""
     import ctypes
     cuda = ctypes.CDLL("libcuda.so.1")
@@ -43,6 +56,15 @@ def hold(chunks):
     call("cuInit", 0)
     call("cuDevicePrimaryCtxRetain", ctypes.byref(context), 0)
     call("cuCtxSetCurrent", context)
+    for number in range(objects):
+        module, function, stream = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
+        call("cuModuleLoadData", ctypes.byref(module), (TEXT % number).encode() + b"\0")
+        call("cuModuleGetFunction", ctypes.byref(function), module, b"Kernel")
+        call("cuFuncSetAttribute", function, 8, 1024 + number % 64)
+        for _ in range(PASSING):
+            call("cuStreamCreate", ctypes.byref(stream), 1)
+            call("cuStreamDestroy_v2", stream)
+        call("cuLaunchKernel", function, *[1] * 6, 0, None, None, None)
     pattern = bytes(range(256)) * (CHUNK * MIB // 256)
     for number in range(chunks):
         address = ctypes.c_uint64()
@@ -80,15 +102,18 @@ class Servers:
         for place in range(2):
             config = {"moves_from": ["any"], "checkpoint_dir": f"{folder}/{place}",
                       "resume_grace": "120s"}
-            if arguments.driver != "software" and "server" in arguments.ways:
-                config["devices"] = [{"device": place}]
+            apart = arguments.driver != "software" and "server" in arguments.ways
             one = server.Server(driver=arguments.driver, build=arguments.build,
+                                devices=[place] if apart else None,
                                 config=json.dumps(config), software_devices=2,
-                                software_memory=(arguments.gib + 1) * GIB)
+                                software_memory=int(arguments.gib + 1) * GIB,
+                                variables={"LONGWIRE_DISABLE": arguments.disable}
+                                if arguments.disable else {})
             if arguments.driver != "software":
                 one.warden_options = ("--worker-addresses", "fixed")
             self.both.append(stack.enter_context(one))
         self.turn = 0
+        self.said = []
 
     def place(self):
         for one in self.both:
@@ -119,7 +144,10 @@ class Servers:
         if way == "server":
             there = next(other for other in self.both if other is not one).address
         said, _ = self.admin(one, "migrate", session["id"], there)
-        return {way: int(STOOD_STILL.search(said)[1]) / 1000}
+        prepared, still, before, meanwhile = STOOD_STILL.search(said).groups()
+        self.said.append(f"{way}: prepared {prepared} ms, stood still {still} ms, "
+                         f"calls again before {before}, meanwhile {meanwhile}")
+        return {way: int(still) / 1000}
 
 
 def run(way, moves, arguments):
@@ -134,7 +162,7 @@ def run(way, moves, arguments):
         first = servers.both[0]
         program = subprocess.Popen(
             first.command(sys.executable, __file__, "--hold",
-                          str(arguments.gib * GIB // (CHUNK * MIB))),
+                          str(int(arguments.gib * GIB) // (CHUNK * MIB)), str(arguments.objects)),
             env=first.environment(PYTHONDONTWRITEBYTECODE=1), stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, text=True)
         stack.callback(program.kill)
@@ -148,7 +176,7 @@ def run(way, moves, arguments):
         out, _ = program.communicate(timeout=SECONDS)
         if out != "PASS\n":
             raise RuntimeError("the program's memory is not what it wrote")
-    return times, used
+    return times, used, servers.said
 
 
 def floors(arguments):
@@ -171,26 +199,30 @@ def floors(arguments):
 
 
 def table(arguments):
-    yield f"{arguments.gib} GiB, {arguments.driver}, median of {arguments.moves}"
+    yield (f"{arguments.gib:g} GiB, {arguments.objects} modules, {arguments.driver}, median of "
+           f"{arguments.moves}{', without ' + arguments.disable if arguments.disable else ''}")
     for label, rate in floors(arguments):
         yield f"{label:28} {rate:6.2f} GB/s  {arguments.gib * GIB / rate / 1e9:6.2f} s"
     for way in arguments.ways:
-        times, cpu = run(way, arguments.moves + 1, arguments)
+        times, cpu, said = run(way, arguments.moves + 1, arguments)
         for part, all_of_them in times.items():
             middle = statistics.median(all_of_them[1:])
             yield (f"{part:28} {arguments.gib * GIB / middle / 1e9:6.2f} GB/s  {middle:6.2f} s  "
                    f"({min(all_of_them[1:]):.2f} to {max(all_of_them[1:]):.2f})")
         each = cpu / (arguments.moves + 1) / arguments.gib
         yield f"  {way}: CPU {each:.2f} s for each GiB"
+        yield from (f"  {line}" for line in said)
 
 
 def main():
-    if len(sys.argv) == 3 and sys.argv[1] == "--hold":
-        return hold(int(sys.argv[2]))
+    if len(sys.argv) == 4 and sys.argv[1] == "--hold":
+        return hold(int(sys.argv[2]), int(sys.argv[3]))
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", type=pathlib.Path, default=server.build_folder())
     parser.add_argument("--driver", default="software", choices=("software", "auto"))
-    parser.add_argument("--gib", type=int, default=1)
+    parser.add_argument("--gib", type=float, default=1)
+    parser.add_argument("--objects", type=int, default=0)
+    parser.add_argument("--disable", default="")
     parser.add_argument("--moves", type=int, default=3)
     parser.add_argument("--ways", type=lambda text: text.split(","), default=list(WAYS))
     parser.add_argument("--folder", help="on the disk that is measured; without it, for temporary "

@@ -42,6 +42,7 @@ inline constexpr std::string_view kSwitches[] = {
     "predicted-spins",       // program, link, daemon, worker: threads spin as long as recent waits
     "pulls-with-waits",      // program: the device's writes come with the awaited completion
     "quiet-ends",            // worker: without printing kernels, completions need no driver wait
+    "rebuilt-ahead",         // daemon: a session that moves is rebuilt before it stands still
     "remap",                 // program: a buffer that grows keeps its memory
     "shared-moves",          // worker: a session's memory goes to its new worker by shared memory
     "shared-pinned",         // program: on the server's host the worker maps pinned memory

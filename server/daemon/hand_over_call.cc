@@ -99,6 +99,7 @@ class Conversation {
                                 ") was refused: " + sentence);
     HandOverAnswer answer;
     answer.set_sentence(sentence);
+    answer.set_again(again_);
     if (!Answer(answer)) return;
     // It hears this before its next step is lost.
     HandOverStep step;
@@ -164,7 +165,9 @@ class Conversation {
     answer.set_session(arrival->session());
     answer.set_device(arrival->device());
     answer.set_keeps_limits(true);
+    answer.set_takes_ahead(true);
     if (!Answer(answer) || !Fill(*arrival)) {
+      again_ = arrival->again();
       *sentence = refusal_.empty() ? unheard_ : refusal_;
       return false;
     }
@@ -187,6 +190,15 @@ class Conversation {
         if (!arrival.IsRebuilt(&refusal_)) return false;
         refusal_ = "its new worker takes no more";
         return false;
+      }
+      if (step.has_ahead() && !has_rings) {
+        if (!arrival.IsAhead(&refusal_)) return false;
+        refusal_.clear();
+        AtStep("there-ahead");
+        HandOverAnswer answer;
+        answer.set_done(true);
+        if (!Answer(answer)) return false;
+        continue;
       }
       if (step.has_rings() && !has_rings) {
         has_rings = true;
@@ -236,6 +248,7 @@ class Conversation {
   const std::string from_, name_;
   std::string unheard_, refusal_;
   bool prepared_ = false;
+  bool again_ = false;
   milliseconds patience_{0};
 };
 

@@ -55,6 +55,25 @@ ChunkPool::Step ChunkPool::AdvanceCharge(LeaseInProgress* lease, bool patient) {
   return Step::kGranted;
 }
 
+// Somebody else uses the device: contexts, and programs that are not of this server. The
+// sentence names how much that is, so that people look for it.
+ChunkPool::Step ChunkPool::RefusedByDriver(LeaseInProgress* lease, uint64_t size, int code) {
+  std::string sentence = "the driver has no " + std::to_string(size) + " bytes more (error " +
+                         std::to_string(code) + ")";
+  if (code == kOutOfMemory) {
+    lease->lacks = size;
+    lease->of_driver = true;
+    const uint64_t used = device_.Used(), known = created_ + charged_;
+    if (used > known) {
+      sentence += ", though " + std::to_string(free()) +
+                  " are free here: contexts, and whoever uses "
+                  "the device beside this server, have " +
+                  std::to_string(used - known);
+    }
+  }
+  return Refused(lease, code, sentence);
+}
+
 void ChunkPool::Uncharge(uint64_t worker, uint64_t bytes) {
   auto found = workers_.find(worker);
   if (found == workers_.end()) return;

@@ -165,6 +165,7 @@ ChunkPool::Step ChunkPool::Assign(LeaseInProgress* lease, bool patient, bool* fo
   uint64_t need = 0;
   for (uint64_t size : lease->sizes) need += size;
   Step step = Step::kWaiting;
+  lease->of_driver = false;
   if (Lacks(lease, need, patient, &step)) return step;
   lease->charged = need;
   std::vector<uint64_t> created;
@@ -182,10 +183,7 @@ ChunkPool::Step ChunkPool::Assign(LeaseInProgress* lease, bool patient, bool* fo
       while (code == kOutOfMemory && ReleaseOneIdle()) code = CreateChunk(size, &chunk);
       if (code != kSuccess) {
         GiveUp(lease, created);
-        if (code == kOutOfMemory) lease->lacks = size;
-        return Refused(lease, code,
-                       "the driver has no " + std::to_string(size) + " bytes more (error " +
-                           std::to_string(code) + ")");
+        return RefusedByDriver(lease, size, code);
       }
       created.push_back(chunk);
     }

@@ -65,7 +65,8 @@ struct LeaseInProgress {
   // same tenant if `of_tenant` (the tenant's limit is reached).
   uint64_t lacks = 0;
   bool of_tenant = false;
-  bool for_part = true;  // may wait until its tenant's part of a limit over a pool has grown
+  bool for_part = true;    // may wait until its tenant's part of a limit over a pool has grown
+  bool of_driver = false;  // refused, as the driver has less than is free here
 };
 
 // One chunk for the scrubbing thread, and its answer.
@@ -298,6 +299,7 @@ class ChunkPool {
   bool LoansAreFull(LeaseInProgress* lease, size_t entries);
   void WriteBorrowed(uint64_t chunk, uint64_t worker);
   Step Refused(LeaseInProgress* lease, int code, const std::string& sentence);
+  Step RefusedByDriver(LeaseInProgress* lease, uint64_t size, int code);
   // Finds or creates a chunk for every size, or reserves nothing; *found: which of the two.
   Step Assign(LeaseInProgress* lease, bool patient, bool* found);
   Step AdvanceCharge(LeaseInProgress* lease, bool patient);

@@ -27,7 +27,9 @@ class FakeDevice : public DeviceMemory {
     base::MutexLock lock(mutex_);
     ++creates;
     if (creates == fail_create) return kOutOfMemory;
-    if (bytes % identity_.granularity != 0 || bytes > identity_.total - used_) return kOutOfMemory;
+    if (bytes % identity_.granularity != 0 || bytes > identity_.total - used_ - others) {
+      return kOutOfMemory;
+    }
     int file = memfd_create("fake-chunk", MFD_CLOEXEC);
     if (file < 0 || ftruncate(file, 4096) != 0) return kOutOfMemory;
     *handle = next_++;
@@ -105,6 +107,11 @@ class FakeDevice : public DeviceMemory {
     for (auto& [data, bytes] : pinned_) munmap(data, bytes);
   }
 
+  uint64_t Used() override {
+    base::MutexLock lock(mutex_);
+    return used_ + others;
+  }
+
   uint64_t used() {
     base::MutexLock lock(mutex_);
     return used_;
@@ -118,6 +125,7 @@ class FakeDevice : public DeviceMemory {
   std::atomic<int> creates = 0, exports = 0, zeros = 0, pins = 0, outs = 0, ins = 0;
   std::atomic<int> fail_create = 0, fail_export = 0, fail_zero = 0;
   std::atomic<int> fail_pin = 0, fail_out = 0, fail_in = 0;
+  std::atomic<uint64_t> others = 0;                   // bytes that others use
   std::atomic<bool> hold_copies = false;              // copies do not return
   std::atomic<uint64_t> hold_zero_from = UINT64_MAX;  // Zero of at least this size does not return
 

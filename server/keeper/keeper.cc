@@ -305,7 +305,8 @@ bool Keeper::AdvanceLeases() {
     bool patient = now - session.asked < kEndingPatience;
     session.lease->for_part = now - session.asked < kPartPatience;
     ChunkPool::Step step = pool_.Advance(session.lease.get(), patient);
-    if (step == ChunkPool::Step::kRefused && (Reclaim(session) || SwapFor(session))) {
+    if (step == ChunkPool::Step::kRefused &&
+        (Reclaim(session) || SwapFor(session) || IsGivenBack(session))) {
       step = ChunkPool::Step::kWaiting;
     }
     if (step == ChunkPool::Step::kWaiting) {
@@ -420,6 +421,7 @@ void Keeper::CloseSocket(KeeperSession& session) {
 
 void Keeper::Forget(uint64_t worker) {
   CloseSocket(sessions_.at(worker));
+  if (pool_.LeasedBy(worker) != 0) gone_at_ = std::chrono::steady_clock::now();
   pool_.Gone(worker);
   drain_.Remove(worker);
   swaps_.Remove(worker);

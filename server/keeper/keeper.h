@@ -111,6 +111,9 @@ class Keeper {
   void DropPromise(KeeperSession& session);
   void SendPromised();
   bool AdvanceLeases();  // true if one still waits
+  // Whether a lease that the driver has no memory for may get it at once, from a worker that has
+  // just ended.
+  bool IsGivenBack(const KeeperSession& session) const;
   // Asks sessions for memory for a lease. False: no session is left to ask or to wait for.
   bool Reclaim(KeeperSession& session);
   void HandleReclaimed(KeeperSession& session, Reclaimed answer);
@@ -196,6 +199,7 @@ class Keeper {
   std::chrono::steady_clock::time_point prepare_from_{};  // earliest time
   Drain::Time next_unused_ = Drain::Time::max();          // next request for unused memory
   uint64_t refused_ = 0;                                  // leases
+  std::chrono::steady_clock::time_point gone_at_{};       // the last worker that had memory
   uint64_t remaps_ = 0, remapped_ = 0;  // copies replaced by mapping, and their bytes
   uint64_t swap_in_requests_ = 0;
   uint32_t warden_version_ = 0;

@@ -17,6 +17,10 @@ constexpr std::chrono::milliseconds kPageInterval{5};
 // How long a page counts if other keepers change what its tenant may have, too.
 constexpr std::chrono::milliseconds kLedgerAge{20};
 
+// How long the driver may take to get the memory of a process back after its end. Whoever asks for
+// more than there is waits for that only behind such an end.
+constexpr std::chrono::seconds kGivenBackPatience{2};
+
 const bool kPages = !wire::IsSwitchedOff("info-pages");
 const bool kOwnFirst = !wire::GuardIsOff("info_own");
 
@@ -41,6 +45,11 @@ bool Keeper::Reclaim(KeeperSession& session) {
   bool waits = drain_.Advance(session.round, lenders, lease.lacks, Drain::Clock::now(), &asks);
   SendAsks(asks);
   return waits;
+}
+
+bool Keeper::IsGivenBack(const KeeperSession& session) const {
+  return session.lease->of_driver && !session.lease->spare &&
+         std::chrono::steady_clock::now() - gone_at_ < kGivenBackPatience;
 }
 
 // Figures of a client are not trusted: it gave back what the pool got, and keeps no more free than

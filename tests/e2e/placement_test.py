@@ -111,6 +111,15 @@ class PlacementTest(unittest.TestCase):
         server.wait_for(lambda: len(set(longwire.processes()["longwire-worker"]) - before) == 3,
                         20, "two warm workers on the first device and one on the other")
 
+    def test_a_warden_that_serves_other_devices(self):
+        """Whoever starts the daemon is warned: sessions would be where nobody wants them."""
+        config = "software_device: {count: 2}\ndevices: [{device: 1}]\n"
+        longwire = self.serve(config, devices=2)
+        self.assertIn("devices names 1, but 0, 1 are served", longwire.log.read_text())
+        longwire = self.enterContext(server.Server(config=config, software_devices=2, devices=[1]))
+        self.assertNotIn("are served", longwire.log.read_text())
+        self.assertEqual([1], [device["ordinal"] for device in longwire.status()["devices"]])
+
 
 if __name__ == "__main__":
     unittest.main()

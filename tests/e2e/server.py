@@ -104,7 +104,7 @@ class Server:
     builds_long = False  # whether the programs that only `--long` builds are there
 
     def __init__(self, driver="software", warm_workers=1, build=None, config="",
-                 software_devices=1, software_memory=None, variables=()):
+                 software_devices=1, software_memory=None, variables=(), devices=None):
         self.build = pathlib.Path(build) if build else build_folder()
         self.dist = self.build / "dist"
         self.driver = driver
@@ -115,6 +115,9 @@ class Server:
         if software_memory:
             self.variables["LONGWIRE_SOFTGPU_MEMORY"] = software_memory
         self.warden_options = ()  # more of them
+        # The devices that are served, as the driver counts; else all. What the configuration says
+        # of that is for a warden which the daemon starts.
+        self.devices = devices
         self.children = {}
 
     def __enter__(self):
@@ -152,7 +155,9 @@ class Server:
     def start_warden(self):
         self._start("longwire-warden", "--socket", self.warden_socket, "--driver", self.driver,
                     "--warm-workers", str(self.warm_workers),
-                    "--compile-cache", self.runtime / "cache" / "compiled", *self.warden_options)
+                    "--compile-cache", self.runtime / "cache" / "compiled",
+                    *(("--devices", ",".join(map(str, self.devices))) if self.devices else ()),
+                    *self.warden_options)
         wait_for(lambda: self.accepts("longwire-warden", self.warden_socket), 20,
                  "the warden's socket")
 

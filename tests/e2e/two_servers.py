@@ -7,8 +7,9 @@ import counted_training
 import server
 
 # In the order in which a move comes there: of the server that has the session, and of the other.
-HERE = ("offered", "held", "written", "prepared", "noted", "ended", "begun")
-THERE = ("there-started", "there-rebuilt", "there-prepared", "there-noted", "there-begun")
+HERE = ("offered", "ahead", "held", "written", "prepared", "noted", "ended", "begun")
+THERE = ("there-started", "there-ahead", "there-rebuilt", "there-prepared", "there-noted",
+         "there-begun")
 
 
 class Step:

@@ -222,7 +222,7 @@ def run(build, report, libraries, only):
     os.environ["LONGWIRE_BUILD"] = str(build)
     with contextlib.ExitStack() as stack:
         both = [stack.enter_context(server.Server(
-            driver="auto", build=build, config=f"devices: [{{device: {place}}}]\n"))
+            driver="auto", build=build, devices=[place]))
             for place in range(2)]
         group = Group(build, report, libraries, both)
         report.row(f"{'across: program':40} {'native':>8} {'longwire':>8}")

@@ -1,7 +1,9 @@
 """The group moving of tests/gpu/run, for a host with two GPUs: programs and a training with PyTorch
-are moved between devices 0 and 1 and to disk and back while they run, and print what they print
-unmoved."""
+are moved between devices 0 and 1, between two servers with a device each, and to disk and back
+while they run, and print what they print unmoved. Parts, for --only: servers, programs, small, big.
+Without --only all but big, which moves a training of 40 GiB and takes as long as all others."""
 import contextlib
+import fnmatch
 import pathlib
 import re
 import subprocess
@@ -15,15 +17,15 @@ import server
 
 PROGRAMS = ("vector_add.static", "device_launches.static", "grow_reservation.static",
             "managed_counts.static", "cluster_blocks.static", "driver_libraries.driver")
-# Each with the ways that it takes, one after the other.
-TRAININGS = (("1 GiB", ["torch_moving"], ("device", "device", "disk") * 2),
-             ("1 GiB, two servers", ["torch_moving"], ("server",) * 4),
-             ("40 GiB", ["torch_moving", "160"], ("device", "device", "disk")),
-             ("40 GiB, two servers", ["torch_moving", "160"], ("server",) * 2))
+# Each with its part, and the ways that it takes, one after the other.
+TRAININGS = (("small", "1 GiB", ["torch_moving"], ("device", "device", "disk") * 2),
+             ("servers", "1 GiB, two servers", ["torch_moving"], ("server",) * 4),
+             ("big", "40 GiB", ["torch_moving", "160"], ("device", "device", "disk")),
+             ("big", "40 GiB, two servers", ["torch_moving", "160"], ("server",) * 3))
 # What these say on stderr depends on whether host or device comes first.
 SAYS_MORE = ("managed_counts.static",)
 SECONDS = 120
-PAUSE = re.compile(r"stood still for (\d+) ms")
+STILL = re.compile(r"prepared for (\d+) ms and stood still for (\d+) ms")
 BLOCKS = 6  # of torch_moving.py
 
 
@@ -32,12 +34,19 @@ class Moves:
 
     def __init__(self, servers, ways, folder=None):
         self.servers, self.ways, self.folder = servers, ways, folder
-        self.turn, self.said = 0, []
+        self.turn, self.said, self.refused = 0, [], False
 
     def admin(self, longwire, *words):
         begun = time.monotonic()
+        leased = sum(device["leased"] for one in self.servers for device in one.status()["devices"])
         done = longwire.cli("admin", *map(str, words), timeout=SECONDS)
-        self.said.append(f"{time.monotonic() - begun:6.2f} s  {(done.out + done.err).strip()}")
+        took = time.monotonic() - begun
+        still = STILL.search(done.out)
+        rate = leased / (int(still[2]) / 1000 if still else took) / 1e9
+        self.said.append(f"{took:6.2f} s  {leased >> 20} MiB, {rate:.2f} GB/s"
+                         f"{' while it stood still' if still else ''}: "
+                         f"{(done.out + done.err).strip()}")
+        self.refused |= done.code != 0
         return done.code == 0
 
     def move(self):
@@ -117,6 +126,9 @@ def run_training(servers, label, words, ways, report, folder=None):
                f"{len(ways)}: {'BAD ' + wrong if wrong else 'the same'}")
     for said in moves.said:
         report.row(f"    {said}")
+    if moves.refused:
+        for one in servers:
+            report.row(one.log_tail(60))
     return not wrong
 
 
@@ -159,49 +171,65 @@ def floors(build, folder, report):
         (pathlib.Path(folder) / name).unlink(missing_ok=True)
 
 
-def run_trainings(build, longwire, folder, report):
-    floors(build, folder, report)
-    good = True
-    for label, words, ways in TRAININGS:
-        if "server" not in ways:
-            good &= run_training([longwire], label, words, ways, report, folder)
-    return good
+def trainings(parts, between_servers):
+    return [(label, words, ways) for part, label, words, ways in TRAININGS
+            if part in parts and ("server" in ways) == between_servers]
 
 
-def run_between_servers(build, report):
+def run_trainings(build, longwire, folder, report, chosen):
+    if chosen:
+        floors(build, folder, report)
+    return all([run_training([longwire], *training, report, folder) for training in chosen])
+
+
+def run_between_servers(build, report, chosen):
     """A device of each of two servers, which take each other's sessions."""
     good = True
     with contextlib.ExitStack() as stack:
         both = []
         for place in range(2):
-            one = server.Server(driver="auto", build=build,
-                                config=f"devices: [{{device: {place}}}]\nmoves_from: [any]\n")
+            one = server.Server(driver="auto", build=build, devices=[place],
+                                config="moves_from: [any]\n")
             one.warden_options = ("--worker-addresses", "fixed")
             both.append(stack.enter_context(one))
-        for label, words, ways in TRAININGS:
-            if "server" in ways:
-                good &= run_training(both, label, words, ways, report)
+        for training in chosen:
+            good &= run_training(both, *training, report)
         for one in both:
             report.row(one.log_tail(40))
     return good
 
 
-def run(build, report, driver="auto"):
-    """True if all print what they print unmoved, and the training moved."""
-    good, moved = driver != "auto" or run_between_servers(build, report), 0
+def run_programs(build, longwire, folder, report):
+    """Whether all are right, and how often they moved."""
+    known = {f"{name}.{variant}" for name, variant, _ in programs.list_programs(build)}
+    good, moved = True, 0
+    for name in PROGRAMS:
+        if name in known:
+            right, often = run_program(longwire, name, folder, report)
+            good, moved = good and right, moved + often
+    report.row(f"moving: programs moved {moved} times")
+    return good and moved > 0
+
+
+def run(build, report, driver="auto", only="*"):
+    """True if all print what they print unmoved, and moved."""
+    known = ["servers", "programs", "small"] + ["big"] * (only != "*")
+    parts = {part for part in known
+             if any(fnmatch.fnmatch(part, pattern) for pattern in only.split(","))}
+    if driver != "auto":
+        parts &= {"programs"}
+    good = bool(parts)
+    between = trainings(parts, True)
+    if between:
+        good &= run_between_servers(build, report, between)
     with tempfile.TemporaryDirectory(prefix="longwire-kept-") as folder:
         longwire = server.Server(driver=driver, build=build, software_devices=2,
                                  config=f"checkpoint_dir: {folder}/sessions\n")
         longwire.warden_options = ("--worker-addresses", "fixed")
         with longwire:
-            known = {f"{name}.{variant}" for name, variant, _ in programs.list_programs(build)}
-            for name in PROGRAMS:
-                if name not in known:
-                    continue
-                right, often = run_program(longwire, name, folder, report)
-                good, moved = good and right, moved + often
-            if driver == "auto":
-                good &= run_trainings(build, longwire, folder, report)
+            if "programs" in parts:
+                good &= run_programs(build, longwire, folder, report)
+            good &= run_trainings(build, longwire, folder, report, trainings(parts, False))
             report.row(longwire.log_tail(40))
-    report.row(f"moving: programs moved {moved} times; {'right' if good else 'BAD'}")
-    return good and moved > 0
+    report.row(f"moving: {'right' if good else 'BAD'}")
+    return good

@@ -98,6 +98,46 @@ TEST_F(KeeperTest, RefusesWhatItDoesNotHave) {
   EXPECT_EQ(Ask(worker, {2 * kMiB}).chunks.size(), 1u);
 }
 
+TEST_F(KeeperTest, SaysThatOthersUseTheDevice) {
+  device.others = 512 * kMiB;
+  auto socket = Attach(1);
+  Answer answer = Ask(socket, {400 * kMiB, 400 * kMiB});
+  EXPECT_EQ(answer.refuse.code, kOutOfMemory);
+  EXPECT_EQ(answer.refuse.sentence,
+            "the driver has no 419430400 bytes more (error 2), though 1006632960 are free here: "
+            "contexts, and whoever uses the device beside this server, have 536870912");
+}
+
+// The driver gets the memory of a process back after its end, and not at once.
+TEST_F(KeeperTest, WaitsForWhatTheDriverIsJustGettingBack) {
+  auto first = Attach(1);
+  EXPECT_EQ(Ask(first, {512 * kMiB}).refuse.code, kSuccess);
+  device.others = 512 * kMiB;
+  first.Reset();
+  State([](const KeeperState& state) { return state.leased == 0; });
+  auto second = Attach(2);
+  Say(second, Lease{7, {768 * kMiB}});  // of another size: what is idle goes to the driver first
+  EXPECT_FALSE(Hear(second, milliseconds(300)).answered);
+  device.others = 0;
+  EXPECT_EQ(Hear(second).chunks.size(), 1u);
+}
+
+TEST_F(KeeperTest, WaitsForThatNoLongerThanItCanTake) {
+  auto first = Attach(1);
+  EXPECT_EQ(Ask(first, {512 * kMiB}).refuse.code, kSuccess);
+  device.others = 512 * kMiB;
+  first.Reset();
+  State([](const KeeperState& state) { return state.leased == 0; });
+  auto second = Attach(2);
+  Say(second, Lease{7, {768 * kMiB}});
+  Answer answer = Hear(second, milliseconds(10'000));
+  EXPECT_EQ(answer.refuse.code, kOutOfMemory);
+  // And then whoever asks is refused at once.
+  auto begun = std::chrono::steady_clock::now();
+  EXPECT_EQ(Ask(second, {768 * kMiB}).refuse.code, kOutOfMemory);
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, milliseconds(1500));
+}
+
 TEST_F(KeeperTest, AFailedExportIsRefusedAndLendsNothing) {
   wire::Descriptor worker = Attach(1);
   device.fail_export = 100;

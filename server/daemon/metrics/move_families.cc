@@ -24,6 +24,11 @@ void AddMoves(const Scrape& scrape, Families* families) {
                                    "Sessions that ended with an error between their workers.");
   Family& bytes = families->Counter("longwire_moved_bytes_total",
                                     "Device memory of the sessions that have moved.");
+  Family& calls = families->Counter(
+      "longwire_moved_calls_total",
+      "Calls of the sessions that have moved to another device or server which ran again in the "
+      "new "
+      "worker, by kind and when: while the program ran (before), while it stood still (still).");
   Family& pauses = families->Histogram(
       "longwire_move_pause_seconds",
       "How long the sessions that have moved stood still for it; of checkpoint and restore, for "
@@ -35,6 +40,8 @@ void AddMoves(const Scrape& scrape, Families* families) {
     back.Add(kind, of.gone_back);
     lost.Add(kind, of.lost);
     bytes.Add(kind, of.bytes);
+    calls.Add({{"kind", kMoveKinds[i]}, {"when", "before"}}, of.calls.before);
+    calls.Add({{"kind", kMoveKinds[i]}, {"when", "still"}}, of.calls.still);
     pauses.AddHistogram(kind, HistogramOf(of.pauses));
     for (size_t why = 0; why < of.refused.size(); ++why) {
       refused.Add({{"kind", kMoveKinds[i]}, {"reason", kMoveRefusals[why]}}, of.refused[why]);

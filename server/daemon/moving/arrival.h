@@ -28,6 +28,9 @@ class SessionTable::Arrival {
   bool Start(std::string* sentence);
   // What the old worker wrote. False as soon as the new one takes no more: IsRebuilt says why.
   bool Feed(const std::string& content);
+  // After a round.
+  bool IsAhead(std::string* sentence) { return new_->IsAhead(sentence); }
+  bool again() const { return new_->again(); }
   // Whether it is the same there; nothing is fed any more.
   bool IsRebuilt(std::string* sentence);
   bool TakeRings(const transport::HandOverRings& rings, std::string* sentence);

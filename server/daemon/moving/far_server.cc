@@ -38,10 +38,9 @@ bool FarServer::Connect(const transport::TlsMaterial* tls, std::string* sentence
 }
 
 void FarServer::HearRefusal(std::string* sentence) {
-  transport::HandOverAnswer answer;
   std::string broken;
-  if (stream_->Receive(&answer, kFarRefusal, &broken)) {
-    *sentence = address_ + " refuses: " + base::Printable(answer.sentence());
+  if (stream_->Receive(&refusal_, kFarRefusal, &broken)) {
+    *sentence = address_ + " refuses: " + base::Printable(refusal_.sentence());
     return;
   }
   const std::string said = stream_->End();

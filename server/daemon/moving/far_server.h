@@ -31,6 +31,8 @@ class FarServer {
   bool HasSpoken() { return stream_->HasReceived(); }
   // Why it does not go on; the sentence stays if it did not say so.
   void HearRefusal(std::string* sentence);
+  // The last one that was heard so.
+  const transport::HandOverAnswer& refusal() const { return refusal_; }
   // In order.
   void End();
   const std::string& address() const { return address_; }
@@ -42,6 +44,7 @@ class FarServer {
   const std::string address_;
   std::shared_ptr<transport::ClientStream> call_;
   std::unique_ptr<StepStream> stream_;
+  transport::HandOverAnswer refusal_;
 };
 
 }  // namespace longwire::daemon

@@ -75,9 +75,27 @@ class SessionTable::Giver {
   Giver& operator=(const Giver&) = delete;
 
   bool Run(std::string* sentence) {
-    const auto begun = Clock::now();
+    begun_ = Clock::now();
     counted_.Is(CountedMove::At::kSession);
     if (!Check(sentence)) return false;
+    const ServerPlace to = to_;
+    if (Attempt(true, sentence)) return true;
+    const bool again = there_.again() || (far_ && far_->refusal().again());
+    if (gone_ || !again) return false;
+    Log(LogLevel::kWarning, old_->subject(), VoidText(*sentence));
+    worker_.reset();  // it goes on
+    worker_.emplace(old_);
+    to_ = to;
+    return Attempt(false, sentence);
+  }
+  // Whether the session is here no more, whatever Run said.
+  bool gone() const { return gone_; }
+
+ private:
+  bool Attempt(bool ahead, std::string* sentence) {
+    there_.Clear();
+    lanes_.clear();  // the client may have come again since
+    counted_.Is(CountedMove::At::kSession);
     old_->SetMoves("runs on while its move to another server is prepared");
     Pair stream;
     *sentence = "longwired has no sockets left: " + base::Reason(errno);
@@ -88,6 +106,12 @@ class SessionTable::Giver {
     if (!Promise(sentence)) return false;
     const std::string where = "server " + base::Printable(to_.server);
     AtStep("offered");
+    int rounds = 0;
+    if (ahead && worker_->MayWriteAhead() && there_.takes_ahead() &&
+        !RunRounds([this](std::string* why) { return RebuildAhead(why); }, &rounds, sentence)) {
+      return false;
+    }
+    AtStep("ahead");
     counted_.Is(CountedMove::At::kHold);
     if (!worker_->Hold(sentence)) return false;
     const auto held = Clock::now();
@@ -96,18 +120,25 @@ class SessionTable::Giver {
     old_->SetMoves("stands still while it moves to " + where);
     AtStep("held");
     if (!Carry(sentence) || !Commit(sentence) || !Begin(sentence)) return false;
-    counted_.Done(begun_there_ - held, bytes);
+    counted_.Done(begun_there_ - held, bytes, worker_->calls());
     *sentence = "session " + std::to_string(old_->id()) + " has moved to " + where + ", device " +
                 std::to_string(there_.device()) + ", and is session " +
                 std::to_string(there_.session()) + " there; it was prepared for " +
-                MillisText(held - begun) + " and stood still for " +
-                MillisText(begun_there_ - held);
+                MillisText(held - begun_) + " and stood still for " +
+                MillisText(begun_there_ - held) + TextOf(worker_->calls());
     return true;
   }
-  // Whether the session is here no more, whatever Run said.
-  bool gone() const { return gone_; }
 
- private:
+  Round RebuildAhead(std::string* sentence) {
+    *sentence = "its worker ended";
+    if (!worker_->WriteAhead() || !CopyContent(true, sentence)) return Round::kFailed;
+    const Round round = worker_->HasWrittenAhead(sentence);
+    if (round != Round::kDone) return round;
+    HandOverStep step;
+    step.mutable_ahead();
+    return Ask(step, kCopyPatience, sentence) ? round : Round::kFailed;
+  }
+
   bool Check(std::string* sentence) {
     const ClientDescription& client = old_->client();
     *sentence = BoundToItsPlace(client, *table_.live_.Get());
@@ -205,7 +236,8 @@ class SessionTable::Giver {
   // All that the session is. The other server has it when this has answered.
   bool Carry(std::string* sentence) {
     *sentence = "its worker ended";
-    if (!worker_->Write() || !CopyContent(sentence) || !worker_->HasWritten(sentence)) return false;
+    if (!worker_->Write() || !CopyContent(false, sentence) || !worker_->HasWritten(sentence))
+      return false;
     AtStep("written");
     HandOverStep prepare;
     prepare.mutable_prepare();
@@ -214,8 +246,8 @@ class SessionTable::Giver {
     return true;
   }
 
-  // What the worker writes, to its end.
-  bool CopyContent(std::string* sentence) {
+  // What the worker writes: to its end, or in a round until it has said that it has written all.
+  bool CopyContent(bool of_round, std::string* sentence) {
     HandOverStep step;
     size_t filled = 0;  // of the step's content
     auto deadline = Clock::now() + kContentStall;
@@ -227,11 +259,17 @@ class SessionTable::Giver {
         return false;
       }
       if (Clock::now() > deadline) return false;
-      if (base::PollOne(stream_.get(), POLLIN, kContentLook) == 0) continue;
+      base::PollSet set;
+      set.Add(stream_.get());
+      const auto said = set.Add(of_round ? worker_->socket() : -1);
+      if (set.Wait(kContentLook) <= 0) continue;
       std::string& content = *step.mutable_content();
       content.resize(kStepBytes);
-      ssize_t got = recv(stream_.get(), content.data() + filled, kStepBytes - filled, 0);
+      ssize_t got = recv(stream_.get(), content.data() + filled, kStepBytes - filled, MSG_DONTWAIT);
       if (got < 0 && errno == EINTR) continue;
+      const bool none = got < 0 && errno == EAGAIN;
+      if (none && !set.Ready(said)) continue;
+      if (none) got = 0;  // it was written before it was said
       if (got < 0) return false;
       filled += static_cast<size_t>(got);
       if (got != 0) deadline = Clock::now() + kContentStall;
@@ -375,7 +413,7 @@ class SessionTable::Giver {
   std::vector<TicketLane> lanes_;
   std::optional<OldWorker> worker_;
   wire::Descriptor stream_;
-  Clock::time_point begun_there_;
+  Clock::time_point begun_, begun_there_;
   bool gone_ = false;
 };
 

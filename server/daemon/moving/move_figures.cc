@@ -2,9 +2,12 @@
 
 namespace longwire::daemon {
 
-void MoveFigures::Done(MoveKind kind, std::chrono::nanoseconds pause, uint64_t bytes) {
+void MoveFigures::Done(MoveKind kind, std::chrono::nanoseconds pause, uint64_t bytes,
+                       CallsAgain calls) {
   Of(kind).done.fetch_add(1);
   Of(kind).bytes.fetch_add(bytes);
+  Of(kind).calls_before.fetch_add(calls.before);
+  Of(kind).calls_still.fetch_add(calls.still);
   Of(kind).pauses.Add(pause);
 }
 
@@ -25,6 +28,7 @@ MoveFigures::Figures MoveFigures::Get() const {
     of.gone_back = counters.gone_back.load();
     of.lost = counters.lost.load();
     of.bytes = counters.bytes.load();
+    of.calls = {counters.calls_before.load(), counters.calls_still.load()};
     for (size_t i = 0; i < of.refused.size(); ++i) of.refused[i] = counters.refused[i].load();
     of.pauses = counters.pauses.Get();
   }
@@ -53,9 +57,9 @@ CountedMove::~CountedMove() {
   }
 }
 
-void CountedMove::Done(std::chrono::nanoseconds pause, uint64_t bytes) {
+void CountedMove::Done(std::chrono::nanoseconds pause, uint64_t bytes, CallsAgain calls) {
   at_ = At::kNothing;
-  figures_.Done(kind_, pause, bytes);
+  figures_.Done(kind_, pause, bytes, calls);
 }
 
 }  // namespace longwire::daemon

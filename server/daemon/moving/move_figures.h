@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 
+#include "server/daemon/moving/rounds.h"
 #include "server/daemon/sessions/opening_times.h"
 
 namespace longwire::daemon {
@@ -27,12 +28,13 @@ class MoveFigures {
     uint64_t gone_back = 0;  // stood still, and went on where it was
     uint64_t lost = 0;       // ended between its workers
     uint64_t bytes = 0;      // of device memory, of those that are done
+    CallsAgain calls;        // likewise
     std::array<uint64_t, kMoveRefusals.size()> refused{};
     OpeningTimes::Figures pauses;  // of those that are done
   };
   using Figures = std::array<OfKind, kMoveKinds.size()>;
 
-  void Done(MoveKind kind, std::chrono::nanoseconds pause, uint64_t bytes);
+  void Done(MoveKind kind, std::chrono::nanoseconds pause, uint64_t bytes, CallsAgain calls);
   // Nobody knows how long its pause was.
   void DoneLate(MoveKind kind) { Of(kind).done.fetch_add(1); }
   void Refused(MoveKind kind, MoveRefusal why);
@@ -43,6 +45,7 @@ class MoveFigures {
  private:
   struct Counters {
     std::atomic<uint64_t> done{0}, gone_back{0}, lost{0}, bytes{0};
+    std::atomic<uint64_t> calls_before{0}, calls_still{0};
     std::array<std::atomic<uint64_t>, kMoveRefusals.size()> refused{};
     OpeningTimes pauses;
   };
@@ -62,7 +65,7 @@ class CountedMove {
   // Where it goes wrong if nothing else is said.
   enum class At { kNothing, kSession, kPlace, kHold, kStandsStill, kSwitch };
   void Is(At at) { at_ = at; }
-  void Done(std::chrono::nanoseconds pause, uint64_t bytes);
+  void Done(std::chrono::nanoseconds pause, uint64_t bytes, CallsAgain calls);
 
  private:
   MoveFigures& figures_;

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <thread>
 
+#include "base/cuda_codes.h"
 #include "base/reason.h"
 #include "link/transport/codes.h"
 #include "server/protocol/message.h"
@@ -38,7 +39,7 @@ bool MakePair(int type, Pair* pair) {
   return true;
 }
 
-int32_t HearWorker(int socket, milliseconds patience, std::string* sentence) {
+int32_t HearWorker(int socket, milliseconds patience, std::string* sentence, uint64_t* calls) {
   bool closed = false;
   auto said = wire::ReceiveMessage(socket, patience, &closed);
   moving::MoveAnswer answer;
@@ -47,6 +48,7 @@ int32_t HearWorker(int socket, milliseconds patience, std::string* sentence) {
     return -1;
   }
   *sentence = answer.sentence;
+  if (calls != nullptr) *calls = answer.calls.value_or(0);
   return answer.code;
 }
 
@@ -98,7 +100,8 @@ bool OldWorker::Ask(wire::Descriptor stream, std::string* sentence) {
   packets_ = std::move(packets.ours);
   const int given[] = {packets.theirs.get(), stream.get()};
   wire::Descriptor control = session_->ControlSocket();
-  bool told = wire::SendMessage(control.get(), message::Pack(moving::MoveOut{}), given);
+  bool told = wire::SendMessage(control.get(),
+                                message::Pack(moving::MoveOut{moving::kVersion, true}), given);
   packets.theirs = {};
   stream = {};
   auto said = wire::ReceiveMessage(packets_.get(), kAnswerPatience);
@@ -148,7 +151,20 @@ bool OldWorker::Write() {
 }
 
 bool OldWorker::HasWritten(std::string* sentence) {
-  return HearWorker(packets_.get(), kAnswerPatience, sentence) == 0;
+  return HearWorker(packets_.get(), kAnswerPatience, sentence, &calls_.still) == 0;
+}
+
+bool OldWorker::WriteAhead() {
+  return wire::SendMessage(packets_.get(), message::Pack(moving::MoveAhead{}));
+}
+
+Round OldWorker::HasWrittenAhead(std::string* sentence) {
+  uint64_t calls = 0;
+  const int32_t code = HearWorker(packets_.get(), kCopyPatience, sentence, &calls);
+  if (code == static_cast<int32_t>(transport::kNotReady)) return Round::kNotNow;
+  if (code == base::kNotPermitted) return Round::kRefused;
+  calls_.before += calls;
+  return code == 0 ? Round::kDone : Round::kFailed;
 }
 
 void OldWorker::Tell() {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "server/config/config.h"
+#include "server/daemon/moving/rounds.h"
 #include "server/daemon/sessions/session.h"
 #include "server/protocol/moving.h"
 #include "wire/socket.h"
@@ -19,8 +20,9 @@ struct Pair {
 };
 bool MakePair(int type, Pair* pair);
 
-// The code of a worker's answer; -1 if none came.
-int32_t HearWorker(int socket, std::chrono::milliseconds patience, std::string* sentence);
+// The code of a worker's answer; -1 if none came. *calls: of which it speaks.
+int32_t HearWorker(int socket, std::chrono::milliseconds patience, std::string* sentence,
+                   uint64_t* calls = nullptr);
 
 inline constexpr std::chrono::milliseconds kAnswerPatience{20'000};
 inline constexpr std::chrono::milliseconds kCopyPatience{600'000};
@@ -53,6 +55,12 @@ class OldWorker {
   bool answered() const { return answered_; }
   // With which it was opened.
   const std::string& request() const { return offer_.request; }
+  // A round: it writes what there is by now. HasWrittenAhead is its end, which socket() tells.
+  bool MayWriteAhead() const { return offer_.knows_ahead.value_or(false); }
+  bool WriteAhead();
+  Round HasWrittenAhead(std::string* sentence);
+  int socket() const { return packets_.get(); }
+  const CallsAgain& calls() const { return calls_; }
   // Stands still at a border between calls. One attempt after the other, with the program at work
   // between them. False with a sentence.
   bool Hold(std::string* sentence);
@@ -77,6 +85,7 @@ class OldWorker {
   const std::shared_ptr<ServerSession> session_;
   wire::Descriptor packets_;
   moving::MoveOffer offer_;
+  CallsAgain calls_;
   bool answered_ = false;
   bool ended_ = false;
 };

@@ -12,6 +12,7 @@
 #include "link/transport/codes.h"
 #include "link/transport/log.h"
 #include "server/daemon/moving/old_worker.h"
+#include "server/daemon/moving/step_point.h"
 #include "server/daemon/moving/successor.h"
 #include "server/daemon/sessions/recording.h"
 #include "server/daemon/sessions/session_table.h"
@@ -53,25 +54,49 @@ class SessionTable::Mover {
     if (!Check(device, sentence)) return false;
     device_ = device;
     where_ = device ? "device " + std::to_string(*device) : "another device";
-    old_->SetMoves("runs on while its move to " + where_ + " is prepared");
-    Pair stream;
-    *sentence = "longwired has no sockets left: " + base::Reason(errno);
-    if (!MakePair(SOCK_STREAM, &stream)) return false;
-    stream_ = std::move(stream.theirs);
-    if (!worker_->Ask(std::move(stream.ours), sentence)) return false;
+    if (!AskWorker(sentence)) return false;
     counted_.Is(CountedMove::At::kNothing);  // it can; it may be that nobody wants it to
     return true;
   }
 
   // After Ask.
   bool Go(std::string* sentence) {
-    const auto begun = Clock::now();
+    begun_ = Clock::now();
     PlacedSession placed;
     counted_.Is(CountedMove::At::kPlace);
-    if (!ChoosePlace(&placed, sentence) || !new_->Start(worker_->request(), old_->client().peer,
-                                                        &placed, std::move(stream_), sentence)) {
+    if (!ChoosePlace(&placed, sentence)) return false;
+    if (Attempt(placed, true, sentence)) return true;
+    if (!new_->again()) return false;
+    Log(LogLevel::kWarning, old_->subject(), VoidText(*sentence));
+    worker_.reset();  // it goes on
+    worker_.emplace(old_);
+    new_.emplace(table_);
+    counted_.Is(CountedMove::At::kSession);
+    return AskWorker(sentence) && Attempt(placed, false, sentence);
+  }
+
+ private:
+  bool AskWorker(std::string* sentence) {
+    old_->SetMoves("runs on while its move to " + where_ + " is prepared");
+    Pair stream;
+    *sentence = "longwired has no sockets left: " + base::Reason(errno);
+    if (!MakePair(SOCK_STREAM, &stream)) return false;
+    stream_ = std::move(stream.theirs);
+    return worker_->Ask(std::move(stream.ours), sentence);
+  }
+
+  bool Attempt(PlacedSession placed, bool ahead, std::string* sentence) {
+    counted_.Is(CountedMove::At::kPlace);
+    if (!new_->Start(worker_->request(), old_->client().peer, &placed, std::move(stream_),
+                     sentence)) {
       return false;
     }
+    int rounds = 0;
+    if (ahead && worker_->MayWriteAhead() &&
+        !RunRounds([this](std::string* why) { return RebuildAhead(why); }, &rounds, sentence)) {
+      return false;
+    }
+    AtStep("ahead");
     counted_.Is(CountedMove::At::kHold);
     if (!worker_->Hold(sentence)) return false;
     const auto held = Clock::now();
@@ -79,7 +104,7 @@ class SessionTable::Mover {
     old_->SetMoves("stands still while it moves to " + where_);
     if (!Carry(sentence) || !Switch(sentence)) return false;
     const auto end = Clock::now();
-    counted_.Done(end - held, table_.LeasedBy(new_->session()->id()));
+    counted_.Done(end - held, table_.LeasedBy(new_->session()->id()), worker_->calls());
     if (over_) {
       *sentence = "session " + std::to_string(old_->id()) + " has ended as it moved to device " +
                   std::to_string(new_->device()) + ": its program was at its end" + why_;
@@ -87,12 +112,20 @@ class SessionTable::Mover {
     }
     *sentence = "session " + std::to_string(old_->id()) + " has moved to device " +
                 std::to_string(new_->device()) + " and is session " + NewNumber() +
-                " there; it was prepared for " + MillisText(held - begun) +
-                " and stood still for " + MillisText(end - held) + why_;
+                " there; it was prepared for " + MillisText(held - begun_) +
+                " and stood still for " + MillisText(end - held) + TextOf(worker_->calls()) + why_;
     return true;
   }
 
- private:
+  Round RebuildAhead(std::string* sentence) {
+    *sentence = "its worker ended";
+    if (!worker_->WriteAhead()) return Round::kFailed;
+    // If the new one refuses, the old one cannot write on.
+    const Round round = worker_->HasWrittenAhead(sentence);
+    if (round == Round::kNotNow || round == Round::kRefused) return round;
+    return new_->IsAhead(sentence) ? round : Round::kFailed;
+  }
+
   bool Check(std::optional<int32_t> device, std::string* sentence) {
     const auto& keepers = old_->worker().keepers;
     *sentence = BoundToItsPlace(old_->client(), *table_.live_.Get());
@@ -181,7 +214,8 @@ class SessionTable::Mover {
   CountedMove counted_;
   const std::string why_;
   std::optional<int32_t> device_;
-  std::string where_;        // for people
+  std::string where_;  // for people
+  Clock::time_point begun_;
   wire::Descriptor stream_;  // the new worker's end
   std::optional<OldWorker> worker_;
   std::optional<Successor> new_;

@@ -210,7 +210,7 @@ class SessionTable::Restorer {
                 std::to_string(new_->device()) + " and is session " + std::to_string(next->id()) +
                 " there";
     Log(LogLevel::kInfo, next->subject(), *sentence);
-    counted_.Done(Clock::now() - begun_, table_.LeasedBy(next->id()));
+    counted_.Done(Clock::now() - begun_, table_.LeasedBy(next->id()), {});
     table_.HasBegun(next);
     return true;
   }

@@ -171,7 +171,7 @@ class SessionTable::Suspender {
     // From here on there is no way back: the next daemon would find the ticket.
     suspended_ = true;
     made_ = false;
-    counted_.Done(Clock::now() - held_, bytes_);
+    counted_.Done(Clock::now() - held_, bytes_, {});
     {
       base::MutexLock lock(table_.mutex_);
       table_.sessions_.erase(old_->id());

@@ -38,7 +38,19 @@ bool SessionTable::Successor::Start(const std::string& request, const Peer& peer
   return reply.code == 0;
 }
 
+bool SessionTable::Successor::IsAhead(std::string* sentence) {
+  std::string there;
+  if (HearWorker(packets_.get(), kCopyPatience, &there) == 0) {
+    ++rounds_;
+    return true;
+  }
+  again_ = rounds_ != 0;
+  *sentence = "it cannot be rebuilt on that device: " + there;
+  return false;
+}
+
 bool SessionTable::Successor::IsRebuilt(std::string* sentence) {
+  if (rounds_ != 0 && !IsAhead(sentence)) return false;  // the calls since the last round
   std::string there;
   if (HearWorker(packets_.get(), kCopyPatience, &there) == 0) return true;
   *sentence = "it cannot be rebuilt on that device: " + there;

@@ -21,8 +21,13 @@ class SessionTable::Successor {
   // On its device, or where the placement finds room for its bytes. False with a sentence.
   bool Start(const std::string& request, const Peer& peer, PlacedSession* placed,
              wire::Descriptor stream, std::string* sentence);
+  // After a round: whether what it has read is the same here.
+  bool IsAhead(std::string* sentence);
   // Whether it has rebuilt what it has read, and all is the same.
   bool IsRebuilt(std::string* sentence);
+  // After one of these was false: what was rebuilt ahead does not go together with what came
+  // later. Another worker that does all at once may do.
+  bool again() const { return again_; }
   // It runs from here on, and does not end with this any more. False if it has ended.
   bool Go();
   // Somebody else ends it.
@@ -34,6 +39,8 @@ class SessionTable::Successor {
   SessionTable& table_;
   std::shared_ptr<ServerSession> session_;
   wire::Descriptor packets_;
+  int rounds_ = 0;  // that it has rebuilt
+  bool again_ = false;
   bool kept_ = false;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <set>
 
 #include "wire/number.h"
 #include "wire/socket.h"
@@ -28,9 +29,26 @@ std::string HowToEnd(const std::string& path) {
          process + ", with its sessions), and start again";
 }
 
+// The devices that are named but not served, or served but not named: a session would be where its
+// administrator does not want it, beside what else uses that device.
+std::string OtherDevices(const config::Config& config, const warden::Stats& stats) {
+  std::set<int64_t> named, served;
+  for (const config::Device& device : config.devices()) named.insert(device.device());
+  for (const warden::DeviceStats& device : stats.devices) served.insert(device.device);
+  if (named.empty() || named == served) return {};
+  auto list = [](const std::set<int64_t>& devices) {
+    std::string text;
+    for (int64_t device : devices) text += (text.empty() ? "" : ", ") + std::to_string(device);
+    return text;
+  };
+  return "devices names " + list(named) + ", but " + list(served) + " are served";
+}
+
 }  // namespace
 
 std::string DifferenceOf(const config::Config& config, const warden::Stats& stats) {
+  const std::string others = OtherDevices(config, stats);
+  if (!others.empty()) return others + ": " + HowToEnd(config.warden());
   if (stats.driver.find("softgpu") == std::string::npos) return {};
   const config::SoftwareDevice& device = config.software_device();
   std::string what;

@@ -55,6 +55,7 @@ void LogThread::Run() {
   uint64_t passes = 0;
   while (!uses_.failures.over()) {
     const bool held = held_;
+    at_border_ = held;
     bool read = !held && ReadSome();
     bool issued = uses_.issuer.Pass();
     issued |= uses_.deferred.Pass();
@@ -79,6 +80,7 @@ void LogThread::Run() {
 
 void LogThread::Hold(bool hold) {
   quiet_ = false;
+  at_border_ = false;  // until the thread has seen it
   held_ = hold;
   up_.memory().PokeConsumer();
 }

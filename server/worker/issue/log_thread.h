@@ -66,6 +66,8 @@ class LogThread {
   // read; IsQuiet once none is left. Any thread.
   void Hold(bool hold);
   bool IsQuiet() const { return quiet_; }
+  // While it is held: it has come to its border. What was read may still be under way.
+  bool IsAtBorder() const { return at_border_; }
   // Before Start: reads on from the ring's position.
   void Reopen(const std::shared_ptr<wire::RingMemory>& up) { up_ = wire::RingConsumer(up); }
 
@@ -106,6 +108,7 @@ class LogThread {
   wire::SpinPrediction spin_{wire::AllowedCores()};
   std::atomic<bool> held_{false};
   std::atomic<bool> quiet_{false};
+  std::atomic<bool> at_border_{false};
   std::thread thread_;
 };
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <thread>
+#include <tuple>
 
 #include "server/worker/testing/lender.h"
 
@@ -163,6 +164,44 @@ TEST_F(Moving, TheKeeperMakesRoomForWhatTheDriverNeeds) {
   lender_.lets_go = true;
   EXPECT_EQ(Restore(3), CUDA_SUCCESS) << why_;
   EXPECT_FALSE(driver().maps_fail);
+}
+
+// The old worker goes on meanwhile: what it has by then is what there is, and what stayed as it was
+// is left alone.
+TEST_F(Moving, IsRestoredAgainByWhatHasChanged) {
+  Memory& memory = session_->session->memory();
+  EXPECT_EQ(Restore(3), CUDA_SUCCESS) << why_;
+  const auto count = [&](const char* call) {
+    const auto log = driver().log();
+    return std::ranges::count(log, call);
+  };
+  CarriedMemory changed;
+  changed.next_chunk = 6;
+  changed.chunks = {{1, kBytes}, {3, kBytes}, {5, kBytes}};
+  // 1 stays; 3 lies elsewhere, in the place of 2, which is gone; 5 is new.
+  changed.mappings = {{kWindow + kBytes, kBytes, 1, true},
+                      {kWindow + 2 * kBytes, kBytes, 3, true},
+                      {kWindow + 5 * kBytes, kBytes, 5, false}};
+  EXPECT_EQ(memory.Restore(changed, &why_), CUDA_SUCCESS) << why_;
+  EXPECT_EQ(count("unmap"), 2);
+  EXPECT_EQ(count("map"), 5);
+  EXPECT_EQ(count("import"), 4);
+  session_->Until([&] { return lender_.returned == 1; }, "the return of what is gone");
+  const CarriedMemory has = memory.Carry();
+  const auto numbers = [](const CarriedMapping& one) {
+    return std::make_tuple(one.address, one.bytes, one.chunk, one.access);
+  };
+  EXPECT_EQ(has.next_chunk, 6u);
+  ASSERT_EQ(has.chunks.size(), 3u);
+  ASSERT_EQ(has.mappings.size(), 3u);
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(has.chunks[i].number, changed.chunks[i].number);
+    EXPECT_EQ(numbers(has.mappings[i]), numbers(changed.mappings[i]));
+  }
+  // And nothing where nothing has changed.
+  EXPECT_EQ(memory.Restore(changed, &why_), CUDA_SUCCESS) << why_;
+  EXPECT_EQ(count("map"), 5);
+  EXPECT_EQ(count("unmap"), 2);
 }
 
 TEST_F(Moving, AFullDeviceIsTold) {

@@ -72,14 +72,15 @@ class Memory {
   CUresult TakeBack(std::vector<KeeperClient::Chunk>& chunks);
   size_t away() const { return away_; }  // chunks
 
-  // For sessions that move (memory_moving.cc), on one device. Restore returns what was leased with
-  // the opening, and leases and maps what the old worker had.
+  // For sessions that move (memory_moving.cc), on one device.
   CarriedMemory Carry();
   // Chunks with bytes to which no mapping gives access. Show maps one at an address beside the
   // windows, until Hide.
   std::vector<CarriedChunk> Hidden();
   CUresult Show(uint64_t chunk, CUdeviceptr* address);
   void Hide(CUdeviceptr address, uint64_t bytes);
+  // Leases and maps what the old worker has, and returns what it has no more and what was leased
+  // with the opening. What stays is left as it is: again and again, while the old worker runs.
   // *why: what failed, for people. Before the session starts.
   CUresult Restore(const CarriedMemory& carried, std::string* why);
 
@@ -113,7 +114,9 @@ class Memory {
   CUresult Add(int32_t device, std::vector<KeeperClient::Chunk>& granted,
                std::vector<wire::LeasedChunk>* leased);
   CUresult Import(Chunk* chunk);
+  CUresult DropOthers(const CarriedMemory& carried);
   CUresult LeaseCarried(const CarriedMemory& carried, std::string* why);
+  CUresult MapCarried(const CarriedMapping& one, std::string* why);
   CUresult WithRoom(const std::function<CUresult()>& call);
   // Releases the driver's handle, if any, of a chunk that is mapped nowhere.
   CUmemGenericAllocationHandle TakeHandle(Chunk* chunk);
@@ -145,6 +148,7 @@ class Memory {
   Links* links_;
   std::atomic<size_t> lent_{0};  // chunks that the driver has not imported
   std::map<uint64_t, Mapping> mappings_ LONGWIRE_GUARDED_BY(mutex_);  // by address
+  bool restored_ = false;  // chunks have the old worker's numbers
 };
 
 }  // namespace longwire::worker

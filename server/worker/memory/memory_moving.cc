@@ -65,25 +65,50 @@ void Memory::Hide(CUdeviceptr address, uint64_t bytes) {
   driver_.cuMemAddressFree(address, bytes);
 }
 
+// What was leased with the opening has numbers that the old worker's chunks may have, too.
+CUresult Memory::DropOthers(const CarriedMemory& carried) {
+  std::set<uint64_t> chunks;
+  std::map<uint64_t, CarriedMapping> mappings;
+  if (restored_) {
+    for (const CarriedChunk& one : carried.chunks) chunks.insert(one.number);
+    for (const CarriedMapping& one : carried.mappings) mappings[one.address] = one;
+  }
+  base::MutexLock lock(mutex_);
+  std::vector<std::pair<uint64_t, uint64_t>> unmapped;
+  for (const auto& [address, mapping] : mappings_) {
+    auto stays = mappings.find(address);
+    if (stays != mappings.end() && stays->second.chunk == mapping.chunk) continue;
+    unmapped.emplace_back(address, mapping.bytes);
+  }
+  for (const auto& [address, bytes] : unmapped) UnmapRange(address, bytes);
+  std::vector<uint64_t> dropped;
+  for (const auto& [number, chunk] : chunks_) {
+    if (!chunks.contains(number)) dropped.push_back(number);
+  }
+  lock.Unlock();
+  restored_ = true;
+  return dropped.empty() ? CUDA_SUCCESS : Return(dropped);
+}
+
 CUresult Memory::LeaseCarried(const CarriedMemory& carried, std::string* why) {
-  std::vector<uint64_t> spare;
+  std::vector<CarriedChunk> lacking;
   {
     base::MutexLock lock(mutex_);
-    if (!mappings_.empty()) return CUDA_ERROR_ALREADY_MAPPED;
-    for (const auto& [number, chunk] : chunks_) spare.push_back(number);
+    for (const CarriedChunk& one : carried.chunks) {
+      if (!chunks_.contains(one.number)) lacking.push_back(one);
+    }
   }
-  if (!spare.empty()) LONGWIRE_TRY(Return(spare));
-  for (size_t at = 0; at < carried.chunks.size();) {
-    const size_t count = std::min(carried.chunks.size() - at, kCarriedPerLease);
+  for (size_t at = 0; at < lacking.size();) {
+    const size_t count = std::min(lacking.size() - at, kCarriedPerLease);
     std::vector<uint64_t> bytes;
-    for (size_t i = 0; i < count; ++i) bytes.push_back(carried.chunks[at + i].bytes);
+    for (size_t i = 0; i < count; ++i) bytes.push_back(lacking[at + i].bytes);
     std::vector<KeeperClient::Chunk> granted;
     LONGWIRE_TRY(
         static_cast<CUresult>(devices_.front().keeper->Lease(bytes, false, &granted, why)));
     *why = "the keeper lends other chunks";
     if (granted.size() != count) return CUDA_ERROR_OUT_OF_MEMORY;
     for (auto& chunk : granted) {
-      const CarriedChunk& wanted = carried.chunks[at++];
+      const CarriedChunk& wanted = lacking[at++];
       if (chunk.bytes != wanted.bytes) return CUDA_ERROR_INVALID_VALUE;
       base::MutexLock lock(mutex_);
       Chunk& place = chunks_[wanted.number];
@@ -112,18 +137,20 @@ CUresult Memory::WithRoom(const std::function<CUresult()>& call) {
   return result;
 }
 
-CUresult Memory::Restore(const CarriedMemory& carried, std::string* why) {
-  LONGWIRE_TRY(LeaseCarried(carried, why));
-  for (const CarriedMapping& one : carried.mappings) {
-    base::MutexLock lock(mutex_);
-    auto chunk = chunks_.find(one.chunk);
-    *why = "its mappings are broken";
-    if (chunk == chunks_.end() || chunk->second.bytes != one.bytes ||
-        !InWindow(one.address, one.bytes)) {
-      return CUDA_ERROR_INVALID_VALUE;
-    }
-    Chunk& mapped = chunk->second;
-    lock.Unlock();  // as above
+CUresult Memory::MapCarried(const CarriedMapping& one, std::string* why) {
+  base::MutexLock lock(mutex_);
+  auto chunk = chunks_.find(one.chunk);
+  *why = "its mappings are broken";
+  if (chunk == chunks_.end() || chunk->second.bytes != one.bytes ||
+      !InWindow(one.address, one.bytes)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  Chunk& mapped = chunk->second;
+  auto there = mappings_.find(one.address);
+  const bool is_there = there != mappings_.end();
+  const bool had_access = is_there && there->second.access;
+  lock.Unlock();  // as above
+  if (!is_there) {
     *why = "the driver cannot take a chunk";
     LONGWIRE_TRY(WithRoom([&] { return Import(&mapped); }));
     *why = "the driver cannot map a chunk";
@@ -133,10 +160,23 @@ CUresult Memory::Restore(const CarriedMemory& carried, std::string* why) {
     mappings_[one.address] = {one.bytes, one.chunk, one.access};
     ++mapped.mappings;
     lock.Unlock();
-    if (!one.access) continue;
-    LONGWIRE_TRY(WithRoom(
-        [&] { return Access(one.address, one.bytes, 0, CU_MEM_ACCESS_FLAGS_PROT_READWRITE); }));
   }
+  if (one.access == had_access) return CUDA_SUCCESS;
+  *why = "the driver cannot map a chunk";
+  LONGWIRE_TRY(WithRoom([&] {
+    return Access(one.address, one.bytes, 0,
+                  one.access ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE);
+  }));
+  lock.Lock();
+  mappings_[one.address].access = one.access;
+  return CUDA_SUCCESS;
+}
+
+CUresult Memory::Restore(const CarriedMemory& carried, std::string* why) {
+  *why = "what was freed meanwhile cannot be given back";
+  LONGWIRE_TRY(DropOthers(carried));
+  LONGWIRE_TRY(LeaseCarried(carried, why));
+  for (const CarriedMapping& one : carried.mappings) LONGWIRE_TRY(MapCarried(one, why));
   return CUDA_SUCCESS;
 }
 

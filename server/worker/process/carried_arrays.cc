@@ -35,6 +35,11 @@ uint64_t IdIn(const Journal::Entry& entry) {
   return reply.Decode(reader) == wire::WireResult::kOk ? reply.pHandle : 0;
 }
 
+bool MakesArrays(CallId call) {
+  return call == CallId::cuArrayCreate_v2 || call == CallId::cuArray3DCreate_v2 ||
+         call == CallId::cuMipmappedArrayCreate;
+}
+
 uint64_t ArrayMadeBy(const Journal::Entry& entry) {
   if (entry.call.call == CallId::cuArrayCreate_v2) return IdIn<calls::cuArrayCreate_v2>(entry);
   if (entry.call.call == CallId::cuArray3DCreate_v2) return IdIn<calls::cuArray3DCreate_v2>(entry);
@@ -57,7 +62,7 @@ CUresult ArrayOf(WorkerSession& session, const Contents& contents, CUarray* arra
 
 std::string FindArrays(WorkerSession& session, std::vector<Contents>* arrays) {
   session.SetPrimaryContext(session.devices().front());
-  for (const Journal::Entry& entry : session.journal().Entries()) {
+  for (const Journal::Entry& entry : session.journal().EntriesOf(MakesArrays)) {
     const uint64_t id = entry.result == CUDA_SUCCESS ? ArrayMadeBy(entry) : 0;
     CUarray array = nullptr;
     CUmipmappedArray levels = nullptr;

@@ -202,13 +202,23 @@ void ObeyGates(worker::WorkerSession* session, const std::shared_ptr<gates::Gate
   });
 }
 
-// One move at a time: the next one asks again.
+// One move at a time: the next one waits for the end of one that was given up just now, or asks
+// again.
 void TryToMove(worker::MoveOut& move_out, wire::Message message) {
-  static std::atomic<bool> moving{false};
-  if (message.descriptors.size() != 2 || moving.exchange(true)) return;
+  static std::atomic<bool> moves{false};
+  if (message.descriptors.size() != 2) return;
   std::thread([&move_out, message = std::make_shared<wire::Message>(std::move(message))] {
-    move_out.Serve(std::move(message->descriptors[0]), std::move(message->descriptors[1]));
-    moving = false;
+    constexpr std::chrono::seconds kPatience{5};
+    const auto deadline = std::chrono::steady_clock::now() + kPatience;
+    while (moves.exchange(true)) {
+      if (std::chrono::steady_clock::now() > deadline) return;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    moving::MoveOut request;
+    const bool read = message::Unpack(message->bytes, &request) == wire::WireResult::kOk;
+    move_out.Serve(std::move(message->descriptors[0]), std::move(message->descriptors[1]),
+                   read && request.knows_ahead.value_or(false));
+    moves = false;
   }).detach();
 }
 

@@ -28,27 +28,28 @@ std::string Failed(const char* what, CUresult result) {
 
 class Rebuilding {
  public:
-  Rebuilding(WorkerSession& session, const wire::OpenReply& reply, MovePieces& pieces, int stream)
+  // `packets`: where the rounds are answered.
+  Rebuilding(WorkerSession& session, const wire::OpenReply& reply, MovePieces& pieces, int packets,
+             int stream)
       : session_(session),
         reply_(reply),
+        packets_(packets),
         from_(stream),
         contents_(session, from_, pieces, stream) {}
 
   // Empty once the session is what the old worker's was.
   std::string Run() {
     session_.down().Mute();
-    std::string problem = TakeState();
-    if (problem.empty()) problem = PlaceMemory();
-    bool placed = false;
     std::vector<std::byte> head;
+    if (!from_.ReadHead(&head)) return kBrokenStream;
+    std::string problem = TakeState(head);
+    bool placed = false;
     while (problem.empty()) {
       if (!from_.ReadHead(&head)) return kBrokenStream;
-      EntryHead entry;
       SnapshotEnd end;
-      if (!placed && message::Unpack(head, &entry) == wire::WireResult::kOk) {
-        problem = Replay(entry);
-        continue;
-      }
+      bool of_calls = !placed;
+      if (of_calls) problem = TakeCall(head, &of_calls);
+      if (of_calls) continue;
       if (!placed) problem = Place();
       placed = true;
       if (!problem.empty()) break;
@@ -61,6 +62,19 @@ class Rebuilding {
   }
 
  private:
+  // *is_one: it belongs to the calls, which run again.
+  std::string TakeCall(const std::vector<std::byte>& head, bool* is_one) {
+    EntryHead entry;
+    SnapshotPause pause;
+    if (message::Unpack(head, &entry) == wire::WireResult::kOk) return Replay(entry);
+    if (message::KindOf(head) == CarriedState::kKind) return TakeState(head);
+    *is_one = message::Unpack(head, &pause) == wire::WireResult::kOk;
+    if (!*is_one) return "";
+    const moving::MoveAnswer answer{CUDA_SUCCESS, "", std::exchange(replayed_, 0)};
+    const bool told = wire::SendMessage(packets_, message::Pack(answer));
+    return told ? "" : "nobody waits for it any more";
+  }
+
   std::string TakeContents(const std::vector<std::byte>& head) {
     Contents contents;
     Part part;
@@ -71,14 +85,14 @@ class Rebuilding {
     return kBrokenStream;
   }
 
-  std::string TakeState() {
-    std::vector<std::byte> head;
-    if (!from_.ReadHead(&head)) return kBrokenStream;
+  // Before the calls: the driver looks at the memory that a graph's nodes are to use.
+  std::string TakeState(const std::vector<std::byte>& head) {
+    state_ = {};
     if (message::Unpack(head, &state_) != wire::WireResult::kOk ||
         state_.version != moving::kVersion) {
       return "the old worker writes another version";
     }
-    if (state_.opening == Comparable(reply_)) return "";
+    if (state_.opening == Comparable(reply_)) return PlaceMemory();
     return "the device, its driver or its address range is of another kind" + Differing();
   }
 
@@ -132,6 +146,7 @@ class Rebuilding {
     if (!image.empty()) {
       entry.image = std::make_shared<const std::vector<std::byte>>(std::move(image));
     }
+    ++replayed_;
     session_.journal().Expect(entry);
     session_.journal().Read(entry.call);
     if (Repeat(entry.call) == kNotYet) {
@@ -163,7 +178,6 @@ class Rebuilding {
     }
   }
 
-  // Before the journal: the driver looks at the memory that a graph's nodes are to use.
   std::string PlaceMemory() {
     session_.SetPrimaryContext(session_.devices().front());
     std::string why;
@@ -199,6 +213,8 @@ class Rebuilding {
 
   WorkerSession& session_;
   const wire::OpenReply& reply_;
+  const int packets_;
+  uint64_t replayed_ = 0;  // calls, of this round
   SnapshotReader from_;
   CarriedState state_;
   ContentsIn contents_;
@@ -208,11 +224,11 @@ class Rebuilding {
 
 void MoveIn(WorkerSession& session, const wire::OpenReply& reply,
             std::unique_ptr<MovePieces> pieces, wire::Descriptor packets, wire::Descriptor stream) {
-  std::string problem = Rebuilding(session, reply, *pieces, stream.get()).Run();
+  std::string problem = Rebuilding(session, reply, *pieces, packets.get(), stream.get()).Run();
   pieces.reset();
   stream = {};
   if (!problem.empty()) LogLine("a session did not move here: %s", problem.c_str());
-  moving::MoveAnswer answer{problem.empty() ? CUDA_SUCCESS : CUDA_ERROR_NOT_PERMITTED, problem};
+  moving::MoveAnswer answer{problem.empty() ? CUDA_SUCCESS : CUDA_ERROR_NOT_PERMITTED, problem, {}};
   bool told = wire::SendMessage(packets.get(), message::Pack(answer));
   auto said = wire::ReceiveMessage(packets.get(), std::chrono::milliseconds(-1));
   moving::MoveGo go;

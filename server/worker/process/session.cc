@@ -202,6 +202,11 @@ void WorkerSession::ListenToKeepers() {
     auto device = static_cast<int32_t>(i);
     devices_[i].keeper->Listen(
         [this, device](const keeper::Reclaim& ask) {
+          // A session that moves here has no client yet that could give anything back.
+          if (down_.is_muted()) {
+            devices_[static_cast<size_t>(device)].keeper->Reclaimed({ask.request, 0, 0});
+            return;
+          }
           down_.Reclaim({ask.request, ask.bytes, ask.keep, device, ask.unused});
         },
         [this, device](wire::Message said) { swapping_.Heard(device, std::move(said)); },

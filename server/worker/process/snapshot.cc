@@ -65,10 +65,38 @@ CUresult PlaceOf(WorkerSession& session, uint64_t library, uint32_t context,
              : session.driver().cuModuleGetGlobal_v2(address, bytes, found->module, name.c_str());
 }
 
+namespace {
+
+bool IsLoad(CallId call) { return call == CallId::lwModuleLoad; }
+
+// Looked for once: before a session stands still, mostly.
+std::string NamesIn(WorkerSession& session, const Journal::Entry& entry, Journal::Names* names) {
+  *names = entry.variables;
+  if (*names != nullptr) return "";
+  auto found = std::make_shared<std::vector<std::string>>();
+  std::string problem = NamesOfVariables(*entry.image, session.cubins_of(), found.get());
+  if (!problem.empty()) return problem;
+  *names = found;
+  session.journal().KeepVariables(entry.call.position, found);
+  return "";
+}
+
+}  // namespace
+
+std::string LookForVariables(WorkerSession& session) {
+  for (const Journal::Entry& entry : session.journal().EntriesOf(IsLoad)) {
+    Journal::Names names;
+    if (entry.image == nullptr || !entry.answered || entry.result != CUDA_SUCCESS) continue;
+    std::string problem = NamesIn(session, entry, &names);
+    if (!problem.empty()) return problem;
+  }
+  return "";
+}
+
 std::string FindVariables(WorkerSession& session, std::vector<Contents>* variables) {
-  for (const Journal::Entry& entry : session.journal().Entries()) {
+  for (const Journal::Entry& entry : session.journal().EntriesOf(IsLoad)) {
     // One that is being loaded is looked at again once the session stands still.
-    if (entry.call.call != CallId::lwModuleLoad || !entry.answered) continue;
+    if (!entry.answered) continue;
     if (entry.result != CUDA_SUCCESS) continue;
     if (entry.image == nullptr) return "one of its modules is not known";
     calls::lwModuleLoad load;
@@ -76,13 +104,13 @@ std::string FindVariables(WorkerSession& session, std::vector<Contents>* variabl
     if (load.Decode(reader) != wire::WireResult::kOk) return "one of its modules is not understood";
     auto library = session.libraries.Find(load.library);
     if (library == nullptr) continue;  // unloaded
-    std::vector<std::string> names;
-    std::string problem = NamesOfVariables(*entry.image, session.cubins_of(), &names);
+    Journal::Names names;
+    std::string problem = NamesIn(session, entry, &names);
     if (!problem.empty()) return problem;
     std::vector<std::shared_ptr<Context>> contexts = {library->context};
     if (library->library != nullptr) contexts = session.contexts.All();
     for (const auto& context : contexts) {
-      for (const std::string& name : names) {
+      for (const std::string& name : *names) {
         Contents& one = variables->emplace_back();
         one.library = load.library;
         one.context = context->id;

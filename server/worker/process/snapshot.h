@@ -2,6 +2,10 @@
 // frames of a head and bytes, in this order: State, for each entry of the journal an EntryHead, for
 // each chunk of device memory, each variable of a module and each array a Contents with its Parts
 // or SharedPieces, End.
+//
+// What is rebuilt ahead comes first, in rounds: a State (of it only what the session opened with
+// and its memory count), the entries since the last round, SnapshotPause. Then the last State and
+// the entries since end with a SnapshotPause, too.
 #pragma once
 
 #include <cstdint>
@@ -112,6 +116,13 @@ struct SharedPiece {
   auto Fields() { return std::tie(piece, offset, runs); }
 };
 
+// The calls before it have run again when the new worker answers.
+struct SnapshotPause {
+  static constexpr uint32_t kKind = 427;
+  uint64_t round = 0;
+  auto Fields() { return std::tie(round); }
+};
+
 struct SnapshotEnd {
   static constexpr uint32_t kKind = 424;
   uint64_t frames = 0;
@@ -170,6 +181,8 @@ class SnapshotReader {
 
 // All variables of the session's modules in their contexts, by their images. A sentence if one
 // cannot be found, or an image holds what cannot be carried.
+// Before that: what the images of its modules say, without the driver.
+std::string LookForVariables(WorkerSession& session);
 std::string FindVariables(WorkerSession& session, std::vector<Contents>* variables);
 CUresult PlaceOf(WorkerSession& session, uint64_t library, uint32_t context,
                  const std::string& name, CUdeviceptr* address, size_t* bytes);

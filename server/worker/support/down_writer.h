@@ -76,6 +76,7 @@ class DownWriter {
   bool Rest();
   // For a session that is rebuilt: what it says is dropped until it is reopened. Before Start.
   void Mute() { muted_ = true; }
+  bool is_muted() const { return muted_; }
   // Writes on from the ring's position.
   void Reopen(std::shared_ptr<wire::RingMemory> memory);
   // True if the ring has all records.

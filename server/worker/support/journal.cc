@@ -47,7 +47,9 @@ void Journal::Read(const QueuedCall& call) {
                   ", whose objects are not carried");
   }
   if (!Grow(sizeof(Entry) + call.arguments.size())) return;
-  entries_[call.position].call = call;
+  Entry& entry = entries_[call.position];
+  entry.call = call;
+  entry.behind = call.position;
 }
 
 void Journal::Answered(const QueuedCall& call, int32_t result, std::span<const std::byte> reply) {
@@ -86,17 +88,45 @@ bool Journal::GiveImage(uint64_t position, std::vector<std::byte>* image, uint32
   return true;
 }
 
+void Journal::KeepVariables(uint64_t position, Names names) {
+  base::MutexLock lock(mutex_);
+  auto found = entries_.find(position);
+  if (found != entries_.end()) found->second.variables = std::move(names);
+}
+
+void Journal::NotePlacing(uint64_t position) {
+  base::MutexLock lock(mutex_);
+  placed_ = std::max(placed_, position);
+  auto found = entries_.find(position);
+  if (found == entries_.end()) return;
+  found->second.behind = placed_;
+  found->second.turn = ++turns_;
+}
+
 std::string Journal::Unmovable() {
   base::MutexLock lock(mutex_);
   return unmovable_;
 }
 
-std::vector<Journal::Entry> Journal::Entries() {
+std::vector<Journal::Entry> Journal::Entries(uint64_t from) {
   base::MutexLock lock(mutex_);
   std::vector<Entry> all;
-  all.reserve(entries_.size());
-  for (const auto& [position, entry] : entries_) all.push_back(entry);
+  if (from == 0) all.reserve(entries_.size());
+  for (auto entry = entries_.lower_bound(from); entry != entries_.end(); ++entry) {
+    all.push_back(entry->second);
+  }
+  std::ranges::stable_sort(
+      all, {}, [](const Entry& entry) { return std::make_pair(entry.behind, entry.turn); });
   return all;
+}
+
+std::vector<Journal::Entry> Journal::EntriesOf(bool (*wanted)(CallId)) {
+  base::MutexLock lock(mutex_);
+  std::vector<Entry> some;
+  for (const auto& [position, entry] : entries_) {
+    if (wanted(entry.call.call)) some.push_back(entry);
+  }
+  return some;
 }
 
 void Journal::Expect(const Entry& entry) {

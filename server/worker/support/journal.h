@@ -24,6 +24,7 @@ class Journal {
   // with PyTorch loads 66 MB.
   static constexpr size_t kMaxBytes = size_t{256} << 20;
   using Image = std::shared_ptr<const std::vector<std::byte>>;
+  using Names = std::shared_ptr<const std::vector<std::string>>;
 
   struct Entry {
     QueuedCall call;
@@ -32,6 +33,23 @@ class Journal {
     std::vector<std::byte> reply;
     Image image;             // of a module, with its padding; nullptr: none
     uint32_t knowledge = 0;  // what the load's answer said of the image
+    Names variables;         // of the image, once somebody has looked for them
+    // Runs again behind all calls up to this position, its own if nothing else was to be said, and
+    // among several such ones in their turn.
+    uint64_t behind = 0;
+    uint64_t turn = 0;
+  };
+
+  // While the driver loads or unloads a module. Several threads do, and what lies where hangs on
+  // who is first, which need not be the log's order: it is written down.
+  class Placing {
+   public:
+    Placing(Journal& journal, uint64_t position) : lock_(journal.places_) {
+      journal.NotePlacing(position);
+    }
+
+   private:
+    base::MutexLock lock_;
   };
 
   // Whether the call is to be run again: it made or changed an object that lives on, or was
@@ -49,10 +67,16 @@ class Journal {
   // In a worker that rebuilds: the image that the old one had. False if there is none.
   bool GiveImage(uint64_t position, std::vector<std::byte>* image, uint32_t* knowledge);
 
+  // What was found in that image, which takes its time for large ones.
+  void KeepVariables(uint64_t position, Names names);
+
   // Why the session cannot move; empty if it can.
   std::string Unmovable();
-  // All entries, in the log's order; each is answered, unless it is still running.
-  std::vector<Entry> Entries();
+  // All entries from this position on, in the order in which they run again; each is answered,
+  // unless it is still running.
+  std::vector<Entry> Entries(uint64_t from = 0);
+  // Those of some calls alone, in the log's order: to copy all of them takes its time.
+  std::vector<Entry> EntriesOf(bool (*wanted)(CallId));
 
   // What the old worker had: the calls answered from now on are held against it.
   void Expect(const Entry& entry);
@@ -62,11 +86,15 @@ class Journal {
  private:
   void Refuse(const std::string& why) LONGWIRE_REQUIRES(mutex_);
   bool Grow(size_t bytes) LONGWIRE_REQUIRES(mutex_);
+  void NotePlacing(uint64_t position);
 
+  base::Mutex places_{base::ranks::kModulePlaces};
   base::Mutex mutex_{base::ranks::kJournal};
   std::map<uint64_t, Entry> entries_ LONGWIRE_GUARDED_BY(mutex_);  // by position
   size_t bytes_ LONGWIRE_GUARDED_BY(mutex_) = 0;
   std::string unmovable_ LONGWIRE_GUARDED_BY(mutex_);
+  uint64_t placed_ LONGWIRE_GUARDED_BY(mutex_) = 0;  // up to which position modules were
+  uint64_t turns_ LONGWIRE_GUARDED_BY(mutex_) = 0;
   std::optional<Entry> expected_ LONGWIRE_GUARDED_BY(mutex_);
   std::string difference_ LONGWIRE_GUARDED_BY(mutex_);
 };

@@ -71,13 +71,30 @@ static void PlaceVariables(WorkerSession& session, const Library& library) {
   (void)session.driver().cuLibraryGetModule(&module, library.library);
 }
 
-static CUresult Unload(WorkerSession& session, Library& library) {
+static CUresult Load(CallContext& context, std::span<const std::byte> image, JitOptions& options,
+                     Library* library) {
+  WorkerSession& session = context.session();
+  const DriverTable& driver = context.driver();
+  const Journal::Placing placing(session.journal(), context.call().position);
+  if (library->context != nullptr) {
+    return driver.cuModuleLoadDataEx(&library->module, image.data(), options.count(),
+                                     options.names(), options.values());
+  }
+  CUresult result =
+      driver.cuLibraryLoadData(&library->library, image.data(), options.names(), options.values(),
+                               options.count(), nullptr, nullptr, 0);
+  if (result == CUDA_SUCCESS) PlaceVariables(session, *library);
+  return result;
+}
+
+static CUresult Unload(WorkerSession& session, uint64_t position, Library& library) {
   for (uint64_t function : library.functions) session.functions.Take(function);
   {
     base::MutexLock lock(library.mutex);
     for (uint64_t reference : library.references) session.references.Take(reference);
   }
   session.chains().ForgetAll();
+  const Journal::Placing placing(session.journal(), position);
   if (library.library != nullptr) return session.driver().cuLibraryUnload(library.library);
   return session.driver().cuModuleUnload(library.module);
 }
@@ -145,17 +162,10 @@ CUresult Do_lwModuleLoad(CallContext& context, const calls::lwModuleLoad& call,
   std::vector<std::pair<Charges::Key, Charge>> charged;
   result = ChargeVariables(context, call, image, library.get(), &charged);
   if (result != CUDA_SUCCESS) return result;
-  if (call.as_library) {
-    result = driver.cuLibraryLoadData(&library->library, image.data(), options.names(),
-                                      options.values(), options.count(), nullptr, nullptr, 0);
-  } else {
-    library->context = context.context();
-    result = driver.cuModuleLoadDataEx(&library->module, image.data(), options.count(),
-                                       options.names(), options.values());
-  }
+  if (!call.as_library) library->context = context.context();
+  result = Load(context, image, options, library.get());
   TellOutputs(context, options, reply);
   if (result != CUDA_SUCCESS) return result;
-  PlaceVariables(session, *library);
   std::vector<std::shared_ptr<Function>> functions;
   result = ListFunctions(driver, image, *library, &functions);
   reply->functions = functions.size();
@@ -175,7 +185,7 @@ CUresult Do_lwModuleLoad(CallContext& context, const calls::lwModuleLoad& call,
     result = CUDA_ERROR_INVALID_HANDLE;
   }
   if (result != CUDA_SUCCESS) {
-    Unload(session, *library);
+    Unload(session, context.call().position, *library);
     return result;
   }
   for (auto& [key, charge] : charged) session.charges().Keep(key, std::move(charge));
@@ -209,7 +219,7 @@ CUresult Do_lwModuleUnload(CallContext& context, const calls::lwModuleUnload& ca
   if (library == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (library->context != nullptr) context.session().SetContext(*library->context);
   base::MutexLock lock(DriversLinker());
-  CUresult result = Unload(context.session(), *library);
+  CUresult result = Unload(context.session(), context.call().position, *library);
   lock.Unlock();
   context.session().charges().Drop(Charges::Kind::kLibrary, library->id);
   return result;
