@@ -195,7 +195,8 @@ void PrintText(const std::string& server, const transport::InspectReply& reply) 
                 daemon.walls_missing().empty() ? "" : "; not here: ",
                 Printable(daemon.walls_missing()).c_str());
   }
-  std::printf("sessions: %d now, %llu opened, %llu refused\n", reply.sessions_size(),
+  std::printf("sessions: %d now%s, %llu opened, %llu refused\n", reply.sessions_size(),
+              reply.other_tenants_left_out() ? " of your tenant" : "",
               static_cast<unsigned long long>(daemon.sessions_opened()),
               static_cast<unsigned long long>(daemon.sessions_failed()));
   PrintAdmission(daemon.admission());
