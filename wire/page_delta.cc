@@ -24,42 +24,92 @@ void Append(std::span<const std::byte> bytes, std::vector<std::byte>* to) {
   to->insert(to->end(), bytes.begin(), bytes.end());
 }
 
-// One bit for each byte that differs; whole words that are equal cost one comparison.
+uint64_t Load(const std::byte* bytes) {
+  uint64_t word = 0;
+  std::memcpy(&word, bytes, sizeof(word));
+  return word;
+}
+
+// Bit i: byte i of the word is not 0. (The first byte is the lowest, as on all that Longwire runs
+// on.)
+uint8_t BytesSet(uint64_t word) {
+  constexpr uint64_t kLow = 0x7f7f7f7f7f7f7f7f;
+  const uint64_t tops = (((word & kLow) + kLow) | word) & ~kLow;
+  return static_cast<uint8_t>(((tops >> 7) * 0x0102040810204080) >> 56);
+}
+
+// One bit for each byte that differs; words that are equal cost one comparison.
 void AppendMasked(std::span<const std::byte> page, const std::byte* shadow,
                   std::vector<std::byte>* delta) {
   std::array<std::byte, kDeltaPageBytes / 8> mask{};
-  Page changed;
-  size_t count = 0;
-  for (size_t word = 0; word < page.size(); word += 8) {
-    size_t end = std::min(word + 8, page.size());
-    if (std::memcmp(page.data() + word, shadow + word, end - word) == 0) continue;
-    for (size_t i = word; i < end; ++i) {
-      if (page[i] == shadow[i]) continue;
-      mask[word / 8] |= std::byte{1} << (i - word);
-      changed[count++] = page[i];
+  std::array<std::byte, kDeltaPageBytes + 8> changed;  // a word's bytes may be written beyond it
+  size_t count = 0, at = 0;
+  for (; at + 8 <= page.size(); at += 8) {
+    const uint8_t bits = BytesSet(Load(page.data() + at) ^ Load(shadow + at));
+    if (bits == 0) continue;
+    mask[at / 8] = std::byte{bits};
+    if (bits == 0xff) {
+      std::memcpy(&changed[count], page.data() + at, 8);
+      count += 8;
+      continue;
     }
+    for (size_t i = 0; i < 8; ++i) {  // without a branch for each
+      changed[count] = page[at + i];
+      count += bits >> i & 1;
+    }
+  }
+  for (; at < page.size(); ++at) {
+    if (page[at] == shadow[at]) continue;
+    mask[at / 8] |= std::byte{1} << at % 8;
+    changed[count++] = page[at];
   }
   Append(std::span(mask).first((page.size() + 7) / 8), delta);
   Append(std::span(changed).first(count), delta);
 }
 
-// The runs of set bits.
-WireResult ReadMasked(const PageHeader& header, Reader& reader, std::vector<DeltaRun>* runs) {
+// 64 bits of a mask, of which those beyond `bytes` bytes are 0.
+uint64_t MaskAt(std::span<const std::byte> mask, size_t word, size_t bytes) {
+  std::array<std::byte, 8> some{};
+  const auto there = mask.subspan(8 * word, std::min<size_t>(8, mask.size() - 8 * word));
+  std::copy(there.begin(), there.end(), some.begin());
+  const size_t left = bytes - 64 * word;
+  return Load(some.data()) & (left < 64 ? (uint64_t{1} << left) - 1 : ~uint64_t{0});
+}
+
+// The runs of set bits, or the page.
+WireResult ReadMasked(const PageHeader& header, Reader& reader, std::vector<DeltaRun>* runs,
+                      MaskedAs masked) {
   std::span<const std::byte> mask, bytes;
   LW_TRY(reader.View((header.bytes + 7) / 8, &mask));
-  for (size_t i = 0; i < header.bytes;) {
-    auto is_set = [&](size_t at) {
-      return (mask[at / 8] & (std::byte{1} << at % 8)) != std::byte{0};
-    };
-    if (!is_set(i)) {
-      ++i;
-      continue;
+  const size_t words = (mask.size() + 7) / 8;
+  size_t count = 0;
+  for (size_t i = 0; i < words; ++i) {
+    count += static_cast<size_t>(std::popcount(MaskAt(mask, i, header.bytes)));
+  }
+  LW_TRY(reader.View(count, &bytes));
+  const auto form = static_cast<PageForm>(header.form);
+  // A page whose last bits are of no byte is read bit by bit.
+  if (masked == MaskedAs::kPages && header.bytes % 8 == 0) {
+    runs->push_back({.offset = header.offset, .bytes = bytes, .form = form, .mask = mask});
+    return WireResult::kOk;
+  }
+  size_t next = 0;
+  uint64_t end = UINT64_MAX;  // of the last run
+  for (size_t i = 0; i < words; ++i) {
+    for (uint64_t bits = MaskAt(mask, i, header.bytes); bits != 0;) {
+      const auto first = static_cast<unsigned>(std::countr_zero(bits));
+      const auto many = static_cast<unsigned>(std::countr_one(bits >> first));
+      const uint64_t offset = header.offset + 64 * i + first;
+      if (offset == end) {
+        DeltaRun& last = runs->back();
+        last.bytes = {last.bytes.data(), last.bytes.size() + many};
+      } else {
+        runs->push_back({offset, bytes.subspan(next, many), form});
+      }
+      next += many;
+      end = offset + many;
+      bits = first + many == 64 ? 0 : bits >> (first + many) << (first + many);
     }
-    size_t end = i;
-    while (end < header.bytes && is_set(end)) ++end;
-    LW_TRY(reader.View(end - i, &bytes));
-    runs->push_back({header.offset + i, bytes, static_cast<PageForm>(header.form)});
-    i = end;
   }
   return WireResult::kOk;
 }
@@ -130,7 +180,7 @@ void AppendConflict(uint64_t offset, std::vector<std::byte>* delta) {
 }
 
 WireResult ReadDelta(std::span<const std::byte> delta, uint64_t range_bytes,
-                     std::vector<DeltaRun>* runs) {
+                     std::vector<DeltaRun>* runs, MaskedAs masked) {
   Reader reader(delta);
   while (reader.remaining() != 0) {
     PageHeader header{};
@@ -146,7 +196,7 @@ WireResult ReadDelta(std::span<const std::byte> delta, uint64_t range_bytes,
     switch (form) {
       case PageForm::kMasked:
       case PageForm::kChecked:
-        LW_TRY(ReadMasked(header, reader, runs));
+        LW_TRY(ReadMasked(header, reader, runs, masked));
         break;
       case PageForm::kWhole:
         LW_TRY(reader.View(header.bytes, &bytes));

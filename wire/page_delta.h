@@ -8,8 +8,11 @@
 // words: one bit for each word of 8 bytes of the page, and those two for each whose bit is set.
 #pragma once
 
+#include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <vector>
 
@@ -52,6 +55,9 @@ struct DeltaRun {
   std::span<const std::byte> bytes;
   PageForm form = PageForm::kMasked;
   std::span<const std::byte> was = {};  // of a word: as many bytes
+  // Of a page as a whole (MaskedAs::kPages): one bit for each of its bytes, of which `bytes` has
+  // those whose bits are set. Bits beyond the page are 0.
+  std::span<const std::byte> mask = {};
 };
 
 // A delta of one word.
@@ -63,9 +69,39 @@ void AppendWordsHeader(uint64_t offset, uint32_t bytes, std::vector<std::byte>* 
 // A delta that reports that both ends have changed the byte at `offset`.
 void AppendConflict(uint64_t offset, std::vector<std::byte>* delta);
 
+// Numbers of four bytes often change in three of them, so a masked page may have a thousand runs.
+// Who can apply pages as they are gets each as one run with a mask.
+enum class MaskedAs { kRuns, kPages };
+
 // Lists the runs of a delta for a range of `range_bytes` bytes; they point into `delta`. kFatal if
 // it is malformed or leaves the range.
 WireResult ReadDelta(std::span<const std::byte> delta, uint64_t range_bytes,
-                     std::vector<DeltaRun>* runs);
+                     std::vector<DeltaRun>* runs, MaskedAs masked = MaskedAs::kRuns);
+
+// Eight bytes of a masked page. `bit` set: the byte of `value` is the changed one.
+struct MaskedWord {
+  uint64_t at = 0;  // of its first byte in the page
+  uint8_t bits = 0;
+  std::array<std::byte, 8> value = {};
+};
+
+// Calls `each(MaskedWord)` for each eight bytes of the page in which a bit is set, in order.
+template <class Each>
+void EachMaskedWord(const DeltaRun& page, Each each) {
+  const std::byte* next = page.bytes.data();
+  for (size_t i = 0; i < page.mask.size(); ++i) {
+    MaskedWord word{8 * i, std::to_integer<uint8_t>(page.mask[i])};
+    if (word.bits == 0) continue;
+    if (word.bits == 0xff) {
+      std::memcpy(word.value.data(), next, 8);
+      next += 8;
+    } else {
+      for (uint8_t left = word.bits; left != 0; left &= left - 1) {
+        word.value[static_cast<size_t>(std::countr_zero(left))] = *next++;
+      }
+    }
+    each(word);
+  }
+}
 
 }  // namespace longwire::wire

@@ -9,12 +9,25 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
+// By runs, and by pages, which has to give the same.
 void Apply(const Bytes& delta, Bytes* memory) {
-  std::vector<DeltaRun> runs;
+  Bytes by_pages = *memory;
+  std::vector<DeltaRun> runs, pages;
   ASSERT_EQ(ReadDelta(delta, memory->size(), &runs), WireResult::kOk);
   for (const DeltaRun& run : runs) {
     std::memcpy(memory->data() + run.offset, run.bytes.data(), run.bytes.size());
   }
+  ASSERT_EQ(ReadDelta(delta, memory->size(), &pages, MaskedAs::kPages), WireResult::kOk);
+  for (const DeltaRun& page : pages) {
+    std::byte* place = by_pages.data() + page.offset;
+    if (page.mask.empty()) std::memcpy(place, page.bytes.data(), page.bytes.size());
+    EachMaskedWord(page, [&](const MaskedWord& word) {
+      for (size_t i = 0; i < 8; ++i) {
+        if ((word.bits >> i & 1) != 0) place[word.at + i] = word.value[i];
+      }
+    });
+  }
+  EXPECT_EQ(by_pages, *memory);
 }
 
 Bytes Pattern(size_t bytes, int seed) {
@@ -47,6 +60,20 @@ TEST(PageDelta, LeavesTheOtherEndsBytesAlone) {
   Apply(delta, &other);
   for (size_t i = 0; i < other.size(); ++i) {
     ASSERT_EQ(other[i], i % 2 == 0 ? now[i] : std::byte{0x5a}) << i;
+  }
+}
+
+TEST(PageDelta, CarriesAnyMixOfChangedBytes) {
+  for (unsigned every = 1; every < 70; ++every) {
+    Bytes before = Pattern(2 * kDeltaPageBytes + every % 9, 7), now = before, shadow = before,
+          delta;
+    for (size_t i = every % 5; i < now.size(); i += 1 + (i * every) % every) {
+      now[i] ^= static_cast<std::byte>(1 + i % 255);
+    }
+    AppendDelta(now, shadow.data(), 0, PageForm::kMasked, SIZE_MAX, &delta);
+    Bytes other = before;
+    Apply(delta, &other);
+    EXPECT_EQ(other, now) << every;
   }
 }
 

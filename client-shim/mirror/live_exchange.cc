@@ -13,6 +13,7 @@
 #include "client-shim/mirror/file_mirrors.h"
 #include "client-shim/mirror/look_choice.h"
 #include "client-shim/mirror/mirror_table.h"
+#include "client-shim/mirror/one_word.h"
 #include "client-shim/mirror/words.h"
 #include "client-shim/stream/host_writes.h"
 #include "client-shim/support/own_memory.h"
@@ -36,11 +37,18 @@ constexpr int kIdleMoments = 20;
 constexpr microseconds kShortestPause{20}, kLongestPause{5000};
 // A look at this many bytes is followed by a pause of at least a millisecond.
 constexpr uint64_t kBytesInAMillisecond = uint64_t{128} << 10;
-// Where words are independent and change: there are whole messages.
-constexpr uint64_t kFastBytesInAMillisecond = uint64_t{1} << 20;
+// While words change, somebody probably waits for the next one: about as long as comparing takes.
+constexpr uint64_t kFastBytesInAMillisecond = uint64_t{4} << 20;
 constexpr microseconds kFirstPoll{10}, kLastPoll{500};
 // The first version of the protocol whose workers know looks.
 constexpr uint32_t kLooks = 14;
+
+// Beyond that nothing is exchanged. (A copy of 1 GiB takes 0.1 to 0.2 s, and nothing is queued
+// meanwhile.)
+constexpr uint64_t kSearchedMemory = uint64_t{1} << 30;
+// Comparing so much takes long, and nothing is queued meanwhile: it is done again after this many
+// times of what it took.
+constexpr int kRestOfSearches = 50;
 
 // Streams with unfinished work, and how far each has come.
 using Progress = std::set<std::pair<uint64_t, uint64_t>>;
@@ -60,6 +68,9 @@ struct Compared {
   std::vector<MirrorPart> parts;
   uint64_t bytes = 0;
   bool independent = false;
+  // Whether the worker is asked for the device's words. It copies no more than that at once; of
+  // more memory only the program's words are sent.
+  bool looks = true;
 };
 
 // False: nothing can be exchanged while work runs. Everything that the program shares with the
@@ -90,43 +101,9 @@ bool Collect(Mirrors& mirrors, uint32_t channel, LookChoice& choice, Compared* a
     for (Mirror* mirror : found) all->parts.push_back({mirror, 0, mirror->range.bytes});
   }
   for (const MirrorPart& part : all->parts) all->bytes += part.bytes;
-  return all->bytes <= wire::kLookBytes && all->parts.size() <= wire::kLookMirrors &&
-         all->channel->stream->context->sticky.load() == 0 && session->opened().protocol >= kLooks;
-}
-
-// A copy of all of it. Each range begins as far from a cache line's begin as the memory itself, so
-// that a copy takes no aligned word in two parts.
-class Copied {
- public:
-  bool Make(const Compared& all);
-  std::span<const wire::ComparedRange> ranges() const { return ranges_; }
-
- private:
-  std::vector<std::byte> bytes_;
-  std::vector<iovec> from_, to_;
-  std::vector<wire::ComparedRange> ranges_;
-};
-
-bool Copied::Make(const Compared& all) {
-  constexpr uint64_t kLine = 64;
-  bytes_.resize(all.bytes + (2 * all.parts.size() + 1) * kLine);
-  from_.clear();
-  to_.clear();
-  ranges_.clear();
-  uint64_t at = base::RoundUp(reinterpret_cast<uint64_t>(bytes_.data()), kLine);
-  for (const MirrorPart& part : all.parts) {
-    const uint64_t address = part.mirror->range.address + part.offset, bytes = part.bytes;
-    auto* place = reinterpret_cast<std::byte*>(at + address % kLine);
-    from_.push_back({reinterpret_cast<void*>(address), bytes});
-    to_.push_back({place, bytes});
-    ranges_.push_back({{place, bytes}, part.mirror->shadow + part.offset, address});
-    at = base::RoundUp(at + address % kLine + bytes, kLine);
-  }
-  // The copies before this one are complete, and what is read later is read later.
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-  const bool read = ReadOwnMemory(from_, to_);
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-  return read;
+  all->looks = all->bytes <= wire::kLookBytes && all->parts.size() <= wire::kLookMirrors;
+  return all->bytes <= kSearchedMemory && all->channel->stream->context->sticky.load() == 0 &&
+         session->opened().protocol >= kLooks;
 }
 
 // Whether bytes are on their way to memory of the program that is not mirrored, or will be: from
@@ -146,15 +123,14 @@ class Exchange {
   bool Run(Mirrors& mirrors);
   // After it: the shortest time until the next one.
   microseconds Pause(bool changed) const {
-    const bool fast = independent_ && changed;
-    const uint64_t rate = fast ? kFastBytesInAMillisecond : kBytesInAMillisecond;
+    if (!looks_) return kMoment;
+    const uint64_t rate = changed ? kFastBytesInAMillisecond : kBytesInAMillisecond;
     return std::max(kShortestPause, microseconds(1000 * bytes_ / rate));
   }
 
  private:
-  bool FindWord(Mirrors& mirrors, const Compared& all, wire::ChangedWord* word)
-      LONGWIRE_REQUIRES(mirrors.mutex);
   bool SendWord(Mirrors& mirrors, const Compared& all) LONGWIRE_REQUIRES(mirrors.mutex);
+  bool SearchMuch(Mirrors& mirrors, const Compared& all) LONGWIRE_REQUIRES(mirrors.mutex);
   bool SendAllWords(Mirrors& mirrors, const Compared& all) LONGWIRE_REQUIRES(mirrors.mutex);
   static StreamPoint SendLook(Mirrors& mirrors, const Compared& all)
       LONGWIRE_REQUIRES(mirrors.mutex);
@@ -163,31 +139,30 @@ class Exchange {
   bool TakeHeld(Mirrors& mirrors, const Channel* channel) LONGWIRE_REQUIRES(mirrors.mutex);
 
   const uint32_t channel_;
-  Copied first_, second_;
+  OneWord word_;
+  ProgramCopy copy_;
   LookChoice choice_;
-  bool independent_ = false;
   uint64_t bytes_ = 0;  // that were compared
+  bool looks_ = true;
+  // Of searches through memory of which the worker is not asked.
+  Clock::time_point next_{}, sooner_{};  // sooner only if the program has begun to wait
+  Clock::duration hurry_ = kMoment;
+  uint64_t waits_ = 0;  // Mirrors::waits at the last one
   // An answer of the worker is not applied yet; Mirrors::sent when it was asked for.
   bool held_ = false;
   uint64_t asked_ = 0;
 };
 
-bool Exchange::FindWord(Mirrors& mirrors, const Compared& all, wire::ChangedWord* word) {
-  if (!first_.Make(all)) {
-    FindLost(mirrors);
-    return false;
-  }
-  return wire::FindDifference(first_.ranges(), word) == wire::Difference::kWord &&
-         second_.Make(all) && wire::Confirms(second_.ranges(), *word);
-}
-
 // True if a word was sent.
 bool Exchange::SendWord(Mirrors& mirrors, const Compared& all) {
   wire::ChangedWord word;
-  if (!FindWord(mirrors, all, &word)) return false;
+  Mirror* found = nullptr;
+  const OneWord::Found any = word_.Find(all.parts, &found, &word);
+  if (any == OneWord::Found::kUnreadable) FindLost(mirrors);
+  if (any != OneWord::Found::kWord) return false;
   Stream* stream = all.channel->stream;
   if (AwaitedForRoom(stream) != 0) return false;
-  const Mirror& mirror = *all.parts[word.range].mirror;
+  const Mirror& mirror = *found;
   std::vector<std::byte> delta;
   wire::AppendWord(word, &delta);
   calls::lwMirrorPush push;
@@ -201,16 +176,33 @@ bool Exchange::SendWord(Mirrors& mirrors, const Compared& all) {
   return true;
 }
 
+// The same for more memory than the worker is asked for. A program that waits may have written a
+// word just before that, for which the awaited work waits: so it is searched sooner, but later each
+// time, if nothing was found.
+bool Exchange::SearchMuch(Mirrors& mirrors, const Compared& all) {
+  const Clock::time_point begun = Clock::now();
+  const bool waits = mirrors.waits != waits_ && begun >= sooner_;
+  if (begun < next_ && !waits) return false;
+  waits_ = mirrors.waits;
+  const bool sent = SendWord(mirrors, all);
+  const Clock::time_point ended = Clock::now();
+  const Clock::duration took = ended - begun;
+  hurry_ = sent ? kMoment : std::min<Clock::duration>(2 * hurry_, kRestOfSearches * took);
+  sooner_ = ended + hurry_;
+  next_ = ended + (sent ? 1 : kRestOfSearches) * took;
+  return sent;
+}
+
 // The same for independent words, of which one copy does; those at higher addresses first.
 bool Exchange::SendAllWords(Mirrors& mirrors, const Compared& all) {
-  if (!first_.Make(all)) {
+  if (!copy_.Make(all.parts)) {
     FindLost(mirrors);
     return false;
   }
   bool any = false;
   for (size_t i = all.parts.size(); i-- > 0;) {
     const MirrorPart& part = all.parts[i];
-    if (!SendWords(mirrors, *part.mirror, part.offset, first_.ranges()[i].now)) continue;
+    if (!SendWords(mirrors, *part.mirror, part.offset, copy_.ranges()[i].now)) continue;
     choice_.Note(part.mirror->id, part.offset);
     any = true;
   }
@@ -261,10 +253,12 @@ bool Exchange::Run(Mirrors& mirrors) {
   if (mirrors.pulling) return false;
   if (!Collect(mirrors, channel_, choice_, &all)) return TakeHeld(mirrors, nullptr);
   bytes_ = all.bytes;
-  independent_ = all.independent;
+  looks_ = all.looks;
   KeepPromise(mirrors);
-  const bool sent_word = independent_ ? SendAllWords(mirrors, all) : SendWord(mirrors, all);
-  if (held_ || CopiesAreOnTheirWay()) {
+  const bool sent_word = all.independent ? SendAllWords(mirrors, all)
+                         : all.looks     ? SendWord(mirrors, all)
+                                         : SearchMuch(mirrors, all);
+  if (held_ || !all.looks || CopiesAreOnTheirWay()) {
     return TakeHeld(mirrors, all.channel.get()) || sent_word;
   }
   const uint64_t applied = mirrors.applied;

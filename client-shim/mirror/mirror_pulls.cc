@@ -1,6 +1,7 @@
 // Pulls: what the device wrote to mirrored memory is copied to the program's.
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdio>
 #include <cstring>
 #include <optional>
@@ -113,6 +114,34 @@ void ApplyRun(Mirror& mirror, const wire::DeltaRun& run, bool sent_meanwhile) {
   }
 }
 
+// A masked page of a border, where nothing was sent meanwhile, of memory that stays. The program
+// may write other bytes of the page, so those whose bits are not set are not touched. The answer is
+// kNone, or the first byte that the program has changed to another value.
+uint64_t ApplyPage(Mirror& mirror, const wire::DeltaRun& page) {
+  std::byte* shadow = mirror.shadow + page.offset;
+  auto* memory = reinterpret_cast<std::byte*>(mirror.range.address + page.offset);
+  const size_t bytes = 8 * page.mask.size();
+  const bool compares = mirror.range.managed && std::memcmp(memory, shadow, bytes) != 0;
+  uint64_t conflict = kNone;
+  wire::EachMaskedWord(page, [&](const wire::MaskedWord& word) {
+    for (size_t i = 0; compares && conflict == kNone && i < 8; ++i) {
+      const size_t at = word.at + i;
+      const bool both = (word.bits >> i & 1) != 0 && memory[at] != shadow[at];
+      if (both && memory[at] != word.value[i]) conflict = page.offset + at;
+    }
+    if (word.bits == 0xff) {
+      std::memcpy(memory + word.at, word.value.data(), 8);
+      std::memcpy(shadow + word.at, word.value.data(), 8);
+      return;
+    }
+    for (unsigned left = word.bits; left != 0; left &= left - 1) {
+      const auto i = static_cast<size_t>(std::countr_zero(left));
+      memory[word.at + i] = shadow[word.at + i] = word.value[i];
+    }
+  });
+  return conflict;
+}
+
 // False: the server is not to be trusted.
 bool ApplyRuns(Mirror& mirror, std::span<const wire::DeltaRun> runs, bool sent_meanwhile) {
   const bool independent = AreIndependent(*mirror.channel);
@@ -120,7 +149,9 @@ bool ApplyRuns(Mirror& mirror, std::span<const wire::DeltaRun> runs, bool sent_m
   WritablePages pages;
   for (const wire::DeltaRun& run : runs) {
     uint64_t found = kNone;
-    if (run.form == wire::PageForm::kWord) {
+    if (!run.mask.empty()) {
+      found = ApplyPage(mirror, run);
+    } else if (run.form == wire::PageForm::kWord) {
       if ((mirror.range.address + run.offset) % run.bytes.size() != 0) return false;
       found = ApplyWord(mirror, run, pages);
     } else {
@@ -138,7 +169,10 @@ bool ApplyRuns(Mirror& mirror, std::span<const wire::DeltaRun> runs, bool sent_m
 void Apply(Mirror& mirror, std::span<const std::byte> delta, bool sent_meanwhile) {
   std::vector<wire::DeltaRun> runs;
   ClientSession* session = mirror.channel->stream->session;
-  if (wire::ReadDelta(delta, mirror.reserved, &runs) != wire::WireResult::kOk) {
+  const bool by_pages =
+      !sent_meanwhile && !mirror.range.may_shrink && !AreIndependent(*mirror.channel);
+  const auto masked = by_pages ? wire::MaskedAs::kPages : wire::MaskedAs::kRuns;
+  if (wire::ReadDelta(delta, mirror.reserved, &runs, masked) != wire::WireResult::kOk) {
     session->Distrust("sent changes of memory that cannot be read");
   } else if (!ApplyRuns(mirror, runs, sent_meanwhile)) {
     session->Distrust("sent a word that is not aligned");

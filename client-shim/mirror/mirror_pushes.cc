@@ -239,6 +239,7 @@ void SendWhatWorkAwaits() {
   // Memory that a queued copy has yet to read is compared before the program waits for the copy.
   mirrored_reads.load() != 0 ? Compare(mirrors) : KeepPromise(mirrors);
   mirrors.works_since_wait = 0;
+  ++mirrors.waits;
 }
 
 }  // namespace longwire::shim

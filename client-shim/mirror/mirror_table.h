@@ -78,6 +78,7 @@ struct Mirrors {
   uint32_t works_promised LONGWIRE_GUARDED_BY(mutex) = 0;
   // Works while the program waited for nothing.
   uint32_t works_since_wait LONGWIRE_GUARDED_BY(mutex) = 0;
+  uint64_t waits LONGWIRE_GUARDED_BY(mutex) = 0;  // that the program has begun
   bool comparer_sleeps LONGWIRE_GUARDED_BY(mutex) = false;
   base::CondVar promise;  // made while it sleeps
 

@@ -303,6 +303,24 @@ TEST_F(MirrorsTest, WhereBothChangedAByteTheDevicesStays) {
   EXPECT_EQ(context_->once, 0);  // pinned memory: the program's fault
 }
 
+TEST_F(MirrorsTest, OtherBytesOfAWordThatTheDeviceChangedStay) {
+  const uint64_t mirror = Add({address(), kDevice, kPage, false, true});
+  Settle();
+  QueueWork();
+  memory_[3] = 'p';
+  memory_[16] = 'p';
+  DeviceWrites(mirror, 0, "abc");
+  EXPECT_EQ(ReturnDeviceWrites(), CUDA_SUCCESS);
+  EXPECT_EQ(std::string(memory_, 4), "abcp");
+  EXPECT_EQ(context_->once, 0);
+  DeviceWrites(mirror, 8, "eight bytes");
+  EXPECT_EQ(ReturnDeviceWrites(), CUDA_SUCCESS);
+  EXPECT_EQ(context_->once, CUDA_ERROR_NOT_SUPPORTED);  // of byte 16
+  EXPECT_EQ(std::string(memory_ + 8, 11), "eight bytes");
+  EXPECT_EQ(std::string(memory_, 4), "abcp");
+  context_->once = 0;
+}
+
 TEST_F(MirrorsTest, InManagedMemoryThatIsAnError) {
   const uint64_t mirror = Add({address(), kDevice, kPage, false, true});
   Settle();

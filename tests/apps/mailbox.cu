@@ -1,9 +1,11 @@
 // A two-way mailbox inside one launch: the program writes messages of 8 bytes to 64 KiB into pinned
 // memory, each with a flag behind it; the blocks of a running kernel answer them, and the program
 // polls for the answers. No call of CUDA comes in between. Arguments: the number of messages, the
-// seconds after which it gives up with exit code 2, and for figures the bytes of each message and
-// the number of mailboxes. It says on standard output how many microseconds a message took there
-// and back.
+// seconds after which it gives up with exit code 2, and for figures the bytes of each message (0:
+// the flag alone is the message) and the number of mailboxes. It says on standard output how many
+// microseconds a message took there and back.
+#include <optional>
+
 #include "live.h"
 
 namespace {
@@ -51,11 +53,10 @@ uint64_t Word(uint64_t number, int box, uint64_t at) {
   return number * 1000003 + static_cast<uint64_t>(box) * 7919 + at;
 }
 
-size_t all_bytes = 0;  // of each message, unless they differ
+std::optional<size_t> all_bytes;  // of each message; without a value they differ
 
 uint64_t WordsOf(uint64_t number) {
-  const size_t bytes =
-      all_bytes != 0 ? all_bytes : kSizes[number % (sizeof(kSizes) / sizeof(*kSizes))];
+  const size_t bytes = all_bytes.value_or(kSizes[number % (sizeof(kSizes) / sizeof(*kSizes))]);
   return bytes / sizeof(uint64_t);
 }
 
@@ -83,8 +84,8 @@ int main(int count, char** arguments) {
   live::Deadline deadline(count > 2 ? std::atof(arguments[2]) : 60);
   if (count > 3) all_bytes = std::strtoull(arguments[3], nullptr, 10);
   const int used = count > 4 ? std::atoi(arguments[4]) : kBoxes;
-  EXPECT(all_bytes <= kPayload && used >= 1 && used <= kBoxes, "arguments");
-  auto* boxes = reinterpret_cast<Box*>(live::Words(kBoxes * sizeof(Box)));
+  EXPECT(all_bytes.value_or(0) <= kPayload && used >= 1 && used <= kBoxes, "arguments");
+  auto* boxes = reinterpret_cast<Box*>(live::Words(used * sizeof(Box)));
   cudaStream_t stream;
   CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
   Serve<<<used, kThreads, 0, stream>>>(boxes, messages);

@@ -82,6 +82,17 @@ class LiveWordsTest(unittest.TestCase):
             result = self.longwire.run(f"{name}.static", *words, LONGWIRE_TRACE="calls")
             self.assertEqual((0, looks), (result.code, "lwMirrorLook" in result.err), name)
 
+    def latch(self, *arguments, **options):
+        return self.longwire.run("latch_beside_much.static", *arguments, timeout=100, **options)
+
+    def test_a_flag_is_sent_also_beside_much_memory(self):
+        for kind in ("managed", "pinned"):
+            with self.subTest(kind):
+                result = self.latch("24", kind, SECONDS)
+                self.assertIsNone(programs.what_is_wrong("latch_beside_much", result), result)
+        result = self.latch("24", "managed", "4", **OFF)
+        self.assertEqual(2, result.code, result)
+
     def start(self):
         return self.longwire.start("live_words.static", "flags", SECONDS, "400")
 
