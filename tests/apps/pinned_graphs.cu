@@ -105,6 +105,46 @@ static void MixCaptured(cudaStream_t stream, bool down_by_hand, bool up_by_hand)
   CHECK(cudaFree(device));
 }
 
+// Copies within the program's memory, captured between one that brings the bytes and one that takes
+// them on.
+static void CaptureWithinHost(cudaStream_t stream) {
+  int *pinned, *other, *device;
+  CHECK(cudaMallocHost(&pinned, kBytes));
+  CHECK(cudaMalloc(&device, kBytes));
+  std::vector<int> pageable(kBytes / sizeof(int)), registered(kBytes / sizeof(int));
+  CHECK(cudaHostRegister(registered.data(), kBytes, cudaHostRegisterDefault));
+  CHECK(cudaMallocHost(&other, kBytes));
+  cudaGraph_t graph;
+  cudaGraphExec_t exec;
+  CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+  CHECK(cudaMemcpyAsync(pinned, device, kBytes, cudaMemcpyDeviceToHost, stream));
+  CHECK(cudaMemcpyAsync(registered.data(), pinned, kBytes, cudaMemcpyHostToHost, stream));
+  CHECK(cudaMemcpyAsync(pageable.data(), registered.data(), kBytes, cudaMemcpyHostToHost, stream));
+  CHECK(cudaMemcpy2DAsync(other, 64, pageable.data(), 64, 64, kBytes / 64, cudaMemcpyHostToHost,
+                          stream));
+  CHECK(cudaMemcpyAsync(device, other, kBytes, cudaMemcpyHostToDevice, stream));
+  LaunchAdd(device, 1, stream);
+  CHECK(cudaStreamEndCapture(stream, &graph));
+  CHECK(cudaGraphInstantiate(&exec, graph, nullptr, nullptr, 0));
+  CHECK(cudaMemsetAsync(device, 0, kBytes, stream));
+  for (int round = 0; round < 3; ++round) {
+    std::memset(other, 0, kBytes);
+    CHECK(cudaGraphLaunch(exec, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    ExpectAll(registered.data(), round, "what a captured copy within the host wrote");
+    ExpectAll(pageable.data(), round, "what the one behind it wrote");
+    ExpectAll(other, round, "what rows wrote");
+  }
+  CHECK(cudaMemcpy(other, device, kBytes, cudaMemcpyDeviceToHost));
+  ExpectAll(other, 3, "what went to the device");
+  CHECK(cudaGraphExecDestroy(exec));
+  CHECK(cudaGraphDestroy(graph));
+  CHECK(cudaHostUnregister(registered.data()));
+  CHECK(cudaFreeHost(pinned));
+  CHECK(cudaFreeHost(other));
+  CHECK(cudaFree(device));
+}
+
 int main() {
   int *shared, *result, *first, *second;
   CHECK(cudaMallocHost(&shared, kBytes));
@@ -147,7 +187,9 @@ int main() {
   for (const bool down_by_hand : {false, true}) {
     for (const bool up_by_hand : {false, true}) MixCaptured(stream, down_by_hand, up_by_hand);
   }
+  CaptureWithinHost(stream);
   FillByNode(stream);
+  CaptureWithinHost(stream);
   CHECK(cudaStreamDestroy(stream));
   CHECK(cudaFreeHost(shared));
   CHECK(cudaFreeHost(result));
