@@ -101,6 +101,7 @@ def plain(value):
 
 class Server:
     everywhere = {}  # variables of all servers, and of the programs on them
+    everywhere_devices = None  # the devices of servers for which no other ones are named
     builds_long = False  # whether the programs that only `--long` builds are there
 
     def __init__(self, driver="software", warm_workers=1, build=None, config="",
@@ -117,7 +118,7 @@ class Server:
         self.warden_options = ()  # more of them
         # The devices that are served, as the driver counts; else all. What the configuration says
         # of that is for a warden which the daemon starts.
-        self.devices = devices
+        self.devices = devices or self.everywhere_devices
         self.children = {}
 
     def __enter__(self):

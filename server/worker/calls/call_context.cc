@@ -181,7 +181,7 @@ CUresult CallContext::Deny(const std::string& rule, const std::string& what) {
 }
 
 static bool IsDenied(WorkerSession& session, CallContext& context, const QueuedCall& call) {
-  if (call.begun()) return false;
+  if (!session.rules().any() || call.begun()) return false;
   const std::string rule = RuleAgainst(session, call);
   if (rule.empty()) return false;
   AfterDropped({session.events(), session.graphs(), session.transfers()}, call);
