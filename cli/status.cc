@@ -184,6 +184,15 @@ void PrintDevice(const transport::Device& device) {
   PrintPromised(device);
 }
 
+void PrintModuleCache(const transport::ModuleCache& modules) {
+  if (modules.limit() == 0) return;
+  std::printf("module cache: %llu images, %s of %s; %llu known, %llu not; %s not sent\n",
+              static_cast<unsigned long long>(modules.images()), BytesText(modules.bytes()).c_str(),
+              BytesText(modules.limit()).c_str(), static_cast<unsigned long long>(modules.hits()),
+              static_cast<unsigned long long>(modules.misses()),
+              BytesText(modules.saved()).c_str());
+}
+
 void PrintText(const std::string& server, const transport::InspectReply& reply) {
   const transport::Daemon& daemon = reply.daemon();
   std::printf("longwired %s at %s (host %s, pid %u), up %s\n", Printable(daemon.version()).c_str(),
@@ -195,7 +204,8 @@ void PrintText(const std::string& server, const transport::InspectReply& reply) 
                 daemon.walls_missing().empty() ? "" : "; not here: ",
                 Printable(daemon.walls_missing()).c_str());
   }
-  std::printf("sessions: %d now, %llu opened, %llu refused\n", reply.sessions_size(),
+  std::printf("sessions: %d now%s, %llu opened, %llu refused\n", reply.sessions_size(),
+              reply.other_tenants_left_out() ? " of your tenant" : "",
               static_cast<unsigned long long>(daemon.sessions_opened()),
               static_cast<unsigned long long>(daemon.sessions_failed()));
   PrintAdmission(daemon.admission());
@@ -204,14 +214,7 @@ void PrintText(const std::string& server, const transport::InspectReply& reply) 
   }
   if (daemon.draining()) std::printf("draining: no new sessions are opened\n");
   PrintWithdrawn(daemon);
-  const transport::ModuleCache& modules = daemon.module_cache();
-  if (modules.limit() != 0) {
-    std::printf(
-        "module cache: %llu images, %s of %s; %llu known, %llu not; %s not sent\n",
-        static_cast<unsigned long long>(modules.images()), BytesText(modules.bytes()).c_str(),
-        BytesText(modules.limit()).c_str(), static_cast<unsigned long long>(modules.hits()),
-        static_cast<unsigned long long>(modules.misses()), BytesText(modules.saved()).c_str());
-  }
+  PrintModuleCache(daemon.module_cache());
   if (!daemon.warden_problem().empty()) {
     std::printf("problem: %s\n", Printable(daemon.warden_problem()).c_str());
   }

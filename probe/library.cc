@@ -153,6 +153,10 @@ void Report() {
   }
   text += "probes at " + std::to_string(state.sites) + " places of " +
           std::to_string(state.modules) + " modules\n";
+  if (state.sites == 0 && state.refused.empty() && state.kernels != "*") {
+    text += "no kernel whose name in the module fits '" + base::Printable(state.kernels) +
+            "' was loaded with such places: names are as cuobjdump shows them\n";
+  }
   if (state.unread != 0) {
     text += std::to_string(state.unread) +
             " maps could not be read, because the session or its context had ended: what is below "

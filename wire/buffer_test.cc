@@ -114,6 +114,34 @@ TEST(Open, WhatALaterFieldNeedsIsWrittenBeforeIt) {
   EXPECT_EQ(decoded.versions, reply.versions);
 }
 
+TEST(Open, WhatBecomesOfABridgesBytesIsTheLastField) {
+  OpenReply reply = SampleReply();
+  reply.bridges_hold_back = OpenReply::kHeldBack;
+  Writer writer;
+  reply.Encode(writer);
+  OpenReply decoded;
+  Reader whole(writer.span());
+  ASSERT_EQ(decoded.Decode(whole), WireResult::kOk);
+  EXPECT_EQ(decoded.bridges_hold_back, OpenReply::kHeldBack);
+  EXPECT_EQ(decoded.segment_base, 0u);
+  EXPECT_EQ(decoded.versions, reply.versions);
+  // Who knows no such choice sends a reply without it.
+  Writer older;
+  SampleReply().Encode(older);
+  Reader without(older.span());
+  OpenReply of_older;
+  ASSERT_EQ(of_older.Decode(without), WireResult::kOk);
+  EXPECT_EQ(of_older.bridges_hold_back, 0u);
+}
+
+TEST(Open, ABridgeHasAsManyLanesAsTheClientIfThereIsRoom) {
+  EXPECT_EQ(BridgeLanes(1, 1), 4u);
+  EXPECT_EQ(BridgeLanes(1, 8), 8u);
+  EXPECT_EQ(BridgeLanes(2, 8), 4u);
+  EXPECT_EQ(BridgeLanes(7, 8), 1u);
+  EXPECT_EQ(BridgeLanes(7, 10), 0u);
+}
+
 TEST(Open, RequestWithNewerProtocolDecodesItsNumberOnly) {
   const uint32_t next = kBuiltVersions.newest + 1;
   OpenRequest request;

@@ -34,14 +34,15 @@ WireResult DecodeWindow(Reader& reader, Window* window) {
   return window->base + window->bytes < window->base ? WireResult::kFatal : WireResult::kOk;
 }
 
-// More than four gained nothing for uploads on 16 processors.
-constexpr uint32_t kLanesOfBridge = 4;
+// As many as the client's own, if there is room for them: then a piece has on its way what an
+// upload's has. The servers may have more processors than a client with few lanes.
+constexpr uint32_t kLeastLanesOfBridge = 4;
 
 }  // namespace
 
 uint32_t BridgeLanes(uint32_t others, uint32_t own) {
   if (others == 0 || own == 0 || own + others > kMaxLanes) return 0;
-  return std::min((kMaxLanes - own) / others, kLanesOfBridge);
+  return std::min((kMaxLanes - own) / others, std::max(own, kLeastLanesOfBridge));
 }
 
 void OpenRequest::Encode(Writer& writer) const {
@@ -155,8 +156,10 @@ void OpenReply::Encode(Writer& writer) const {
   if (protocol <= kLastWithoutRange) return;
   writer.U64(wait);
   // Each field is written if one behind it is; clients that ask for no bridges know none.
-  if (bridge_lanes != 0 || segment_base != 0) writer.U32(bridge_lanes);
-  if (segment_base != 0) writer.U64(segment_base);
+  const bool hold_back = bridges_hold_back != 0;
+  if (bridge_lanes != 0 || segment_base != 0 || hold_back) writer.U32(bridge_lanes);
+  if (segment_base != 0 || hold_back) writer.U64(segment_base);
+  if (hold_back) writer.U32(bridges_hold_back);
   EncodeRange(writer, versions);
 }
 
@@ -200,6 +203,9 @@ WireResult OpenReply::Decode(Reader& reader) {
   }
   if (has_range && HasFieldBeforeRange(reader, sizeof(segment_base))) {
     LW_TRY(reader.U64(&segment_base));
+  }
+  if (has_range && HasFieldBeforeRange(reader, sizeof(bridges_hold_back))) {
+    LW_TRY(reader.U32(&bridges_hold_back));
   }
   SkipRest(reader);
   return WireResult::kOk;

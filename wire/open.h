@@ -24,9 +24,10 @@ struct Window {
 // that no number stands for objects of two servers. Without it, from kFirstHandle on.
 inline constexpr const char* kHandleSpace = "LONGWIRE_HANDLE_SPACE=";
 
-// Another one, with two numbers behind it: how many other servers the program has, and how many
-// lanes for each of them. Copies between the two servers go over these, a bridge: the last ones of
-// the session's lanes, bridge after bridge. Of a program with one server there are none.
+// Another one, with numbers behind it: how many other servers the program has, how many lanes for
+// each of them, and whether their bytes are to be held back (OpenReply::kHeldBack). Copies between
+// the two servers go over these, a bridge: the last ones of the session's lanes, bridge after
+// bridge. Of a program with one server there are none.
 inline constexpr const char* kBridges = "LONGWIRE_BRIDGES=";
 
 // How many lanes each of `others` bridges gets beside the client's own.
@@ -117,6 +118,11 @@ struct OpenReply {
   // Where the segment lies in the worker, outside the devices' windows: kernels reach its pinned
   // parts there. 0: they do not.
   uint64_t segment_base = 0;
+  // What becomes of bytes of bridges for which the worker has no room. 0: it knows no choice and
+  // credits them, as kCredited.
+  uint32_t bridges_hold_back = 0;
+  static constexpr uint32_t kHeldBack = 1;  // they wait in their lanes: none of `upload_window`
+  static constexpr uint32_t kCredited = 2;  // as was asked for
 
   void Encode(Writer& writer) const;
   // The reply is all that the reader has left. If it is in a version that this process does not

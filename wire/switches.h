@@ -55,6 +55,7 @@ inline constexpr std::string_view kSwitches[] = {
     "timer-slack",           // link, daemon, command: gRPC's timers may be late
     "trim-rings",            // program, link, daemon, worker: idle rings return their memory
     "unasked-progress",      // program: a stream's completion is reported without a request
+    "whole-copies",          // program: a copy between servers is announced once, not in pieces
 };
 
 // A name of the table; any other name does not compile.

@@ -83,8 +83,9 @@ std::string NothingCounted(const transport::InspectReply& reply, const std::stri
     return "the server counts no kernels: its administrator sets kernel_statistics: sampled in "
            "longwired's configuration, and longwire admin reload puts it in force";
   }
-  return "the server has seen no kernel of a program '" + wanted +
-         "' since it began to count; run it, and see longwire top --kernels for the names it knows";
+  const char* whose = reply.other_tenants_left_out() ? " of your tenant" : "";
+  return "the server has seen no kernel of a program '" + wanted + "'" + whose +
+         " since it began to count; run it, and see longwire top --kernels for the names it knows";
 }
 
 }  // namespace longwire::cli

@@ -184,6 +184,11 @@ int ListSessions(Operator& server, bool json) {
     return 1;
   }
   std::fputs(json ? (SessionsJson(reply) + "\n").c_str() : SessionsText(reply).c_str(), stdout);
+  if (reply.other_tenants_left_out()) {
+    std::fputs(
+        "longwire admin: these are the sessions of your tenant; others are not shown to you\n",
+        stderr);
+  }
   return 0;
 }
 

@@ -74,6 +74,11 @@ int Unload(const Wish& wish) {
   return Change("unload", request, wish.json);
 }
 
+constexpr char kLeftOut[] =
+    "policies are shown to administrators and to members of tenants with monitor: true, and this "
+    "is "
+    "neither; on the server's host root and members of its admin_group need no --server";
+
 void PrintPolicy(const transport::PolicyFigures& policy) {
   std::string hooks;
   for (const std::string& hook : policy.hooks()) hooks += (hooks.empty() ? "" : ", ") + hook;
@@ -90,6 +95,7 @@ int List(const Wish& wish) {
   transport::InspectReply reply;
   std::string sentence;
   if (!server.Inspect({}, &reply, &sentence)) return Fail("list", sentence);
+  if (reply.policies_left_out()) return Fail("list", kLeftOut);
   if (wish.json) {
     std::string list;
     for (const auto& policy : reply.policies())
@@ -137,6 +143,7 @@ int ShowMaps(const Wish& wish) {
   transport::InspectReply reply;
   std::string sentence;
   if (!server.Inspect(request, &reply, &sentence)) return Fail("maps", sentence);
+  if (reply.policies_left_out()) return Fail("maps", kLeftOut);
   for (const auto& policy : reply.policies()) {
     if (policy.name() != wish.policy) continue;
     bool found = wish.map.empty();

@@ -1,14 +1,17 @@
 // longwire probe: a program with probes in its kernels.
+#include <cerrno>
 #include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <memory>
 #include <string>
 
+#include "base/reason.h"
 #include "cli/probe/prepare.h"
 #include "cli/program_environment.h"
 #include "cli/run.h"
 #include "probe/rewrite.h"
+#include "wire/descriptors.h"
 
 namespace longwire::cli {
 namespace {
@@ -47,8 +50,22 @@ std::string Print(const Probed& probed) {
   return "";
 }
 
+// A report that nobody can write would be noticed when the program has ended.
+bool IsWritable(const std::string& file) {
+  FILE* opened = wire::OpenStream(file.c_str(), "a");
+  if (opened == nullptr) {
+    std::fprintf(stderr, "longwire probe: --output %s: %s; name a file where you may write\n",
+                 file.c_str(), base::Reason(errno).c_str());
+    return false;
+  }
+  std::fclose(opened);
+  return true;
+}
+
 int Run(const Probed& probed, const Arguments& words) {
   const bool prints = !probed.ptx.empty();
+  const bool reports = !prints && !probed.output.empty() && !words.empty();
+  if (reports && !IsWritable(probed.output)) return kUsageStatus;
   const std::string wrong =
       prints || probed.trace.empty() || words.empty() ? std::string() : TraceInto(probed.trace);
   if (!wrong.empty()) {

@@ -199,6 +199,7 @@ Picture MakePicture(const std::string& server, const InspectReply* before,
   picture.uptime = now.daemon().uptime_seconds();
   picture.interval = earlier.seconds;
   picture.draining = now.daemon().draining();
+  picture.left_out = now.other_tenants_left_out();
   picture.problem = now.daemon().warden_problem();
   for (const transport::Device& device : now.devices()) picture.devices.push_back(RowOf(device));
   for (const auto& tenant : now.tenants()) {

@@ -58,7 +58,8 @@ struct Picture {
   double uptime = 0;    // seconds
   double interval = 0;  // seconds that rates cover; 0: there are none
   bool draining = false;
-  std::string problem;  // of the warden
+  bool left_out = false;  // sessions and tenants that the caller may not see
+  std::string problem;    // of the warden
   std::vector<DeviceRow> devices;
   std::vector<TenantRow> tenants;
   std::vector<SessionRow> sessions;

@@ -169,7 +169,8 @@ std::string HeadLine(const Picture& picture) {
   return "longwired " + Printable(picture.version) + " at " + Printable(picture.server) +
          " (host " + Printable(picture.host) + "), up " + SecondsText(picture.uptime) + ", " +
          std::to_string(picture.sessions.size()) +
-         (picture.sessions.size() == 1 ? " session" : " sessions");
+         (picture.sessions.size() == 1 ? " session" : " sessions") +
+         (picture.left_out ? " of your tenant" : "");
 }
 
 std::string AlarmLine(const Picture& picture) {

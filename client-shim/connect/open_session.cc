@@ -93,7 +93,7 @@ wire::OpenRequest MakeRequest(const Options& options, const std::vector<wire::Wi
   if (const uint32_t each = BridgeLanesFor(options.server_count, options.lanes); each != 0) {
     const int others = options.server_count - 1;
     request.environment.push_back(wire::kBridges + std::to_string(others) + "," +
-                                  std::to_string(each));
+                                  std::to_string(each) + (HasWholeCopies() ? ",1" : ",0"));
     request.lanes += each * static_cast<uint32_t>(others);
   }
   request.lane_copy_bytes = options.lane_copy_bytes;

@@ -94,6 +94,10 @@ void SayCounts(ClientSession& session) {
 
 void PrintSummary() {
   for (ClientSession* session : Sessions()) SayCounts(*session);
+  for (ClientSession* session : Sessions()) {
+    const std::string figures = BridgeFigures(*session);
+    if (!figures.empty()) Say("%s: %s", session->name().c_str(), figures.c_str());
+  }
   for (const std::string& sentence : MissingBridges()) Say("%s", sentence.c_str());
   for (uint16_t call = 0; call < wire::kCallNumbers; ++call) {
     uint32_t count = Entry::succeeded[call].load();

@@ -1,8 +1,10 @@
 #include "client-shim/copy/bridges.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <map>
+#include <memory>
 #include <utility>
 
 #include "base/lock_ranks.h"
@@ -21,6 +23,8 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kLook{1000};
 // How long a broken bridge is mended. The servers notice a cut cable within 12 s before that.
 constexpr std::chrono::seconds kMendPatience{10};
+// The program ends, perhaps as a server does not answer any more.
+constexpr std::chrono::seconds kFiguresPatience{2};
 
 struct Bridge {
   enum class State { kUnknown, kThere, kMissing, kEnded };
@@ -125,6 +129,8 @@ uint32_t BridgeLanesFor(int servers, uint32_t own_lanes) {
   return wire::BridgeLanes(static_cast<uint32_t>(servers) - 1, own_lanes);
 }
 
+bool HasWholeCopies() { return !wire::IsSwitchedOff("whole-copies"); }
+
 uint32_t BridgeNumber(const ClientSession& of, const ClientSession& to) {
   return static_cast<uint32_t>(to.server() < of.server() ? to.server() + 1 : to.server());
 }
@@ -168,6 +174,35 @@ void EndBridge(ClientSession& from, ClientSession& to) {
     end.bridge = BridgeNumber(*of, *other);
     of->Submit({}, end);
   }
+}
+
+std::string BridgeFigures(ClientSession& session) {
+  if (session.opened().bridges_hold_back == 0 || session.ended() != CUDA_SUCCESS) return {};
+  bool any = false;
+  {
+    base::MutexLock lock(TheBridges().mutex);
+    for (const auto& [key, bridge] : TheBridges().all) {
+      any |= bridge.connects == &session || bridge.other == &session;
+    }
+  }
+  if (!any) return {};
+  struct Answered {
+    std::string sentence;
+    std::atomic<bool> done{false};
+  };
+  auto answered = std::make_shared<Answered>();
+  session.CallThen({}, calls::lwBridgeFigures(),
+                   [answered](CUresult code, std::span<const std::byte> bytes) {
+                     wire::Reader reader(bytes);
+                     calls::lwBridgeFigures::Reply reply;
+                     if (code == CUDA_SUCCESS && reply.Decode(reader) == wire::WireResult::kOk) {
+                       answered->sentence = reply.sentence;
+                     }
+                     answered->done.store(true, std::memory_order_release);
+                   });
+  auto done = [&] { return answered->done.load(std::memory_order_acquire); };
+  return session.WaitUntil(done, Clock::now() + kFiguresPatience) ? answered->sentence
+                                                                  : std::string();
 }
 
 std::vector<std::string> MissingBridges() {

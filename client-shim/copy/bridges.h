@@ -21,6 +21,10 @@ namespace longwire::shim {
 // What is asked for at the opening: how many lanes for each of the other servers.
 uint32_t BridgeLanesFor(int servers, uint32_t own_lanes);
 
+// Whether copies over bridges are announced as a whole, and bytes wait in the bridge's lanes for
+// the receiver. Else in pieces, which this process holds back by the receiver's upload window.
+bool HasWholeCopies();
+
 // Connects the two if they are not yet. False if there is no way between them.
 bool HasBridge(ClientSession& from, ClientSession& to);
 
@@ -37,5 +41,8 @@ void EndBridge(ClientSession& from, ClientSession& to);
 
 // For the program's summary: a sentence for each pair of servers without a way between them.
 std::vector<std::string> MissingBridges();
+// And where the pieces of the others' copies have spent their time at that server; empty if none
+// came or went there, or none is said in time. A round trip.
+std::string BridgeFigures(ClientSession& session);
 
 }  // namespace longwire::shim

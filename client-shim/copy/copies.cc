@@ -411,7 +411,7 @@ static CUresult MakeCopy(Stream* stream, const CopySide& destination, const Copy
     return CopyAcross(stream, destination, source, extent, waits);
   }
   if (source.kind == Kind::kHost && destination.kind == Kind::kHost) {
-    return CopyInHost(stream, destination, source, extent);
+    return CopyInHost(stream, destination, source, extent, waits);
   }
   if (source.kind == Kind::kHost && IsCachedUpload(stream, destination, source, extent, waits)) {
     HostPlace from = HostSide(source, extent);

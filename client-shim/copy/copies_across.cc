@@ -27,6 +27,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Kind = CopySide::Kind;
 
+constexpr uint32_t kHeldBack = wire::OpenReply::kHeldBack;
+
 // Bytes that are on their way through this process at a time.
 constexpr uint64_t kAcrossPieceBytes = uint64_t{16} << 20;
 
@@ -142,6 +144,8 @@ struct Job {
   CUresult Make() const;
   CUresult MakeInPieces() const;
   CUresult MakeOverBridge() const;
+  CUresult Announce(CopyStream& down, CopyStream& up) const;
+  CUresult AnnounceInPieces(CopyStream& down, CopyStream& up, FunctionRef<bool()> failed) const;
 };
 
 CUresult Job::Make() const {
@@ -149,7 +153,11 @@ CUresult Job::Make() const {
     if (to->session == from->session) {
       return CopyStream(to).MakeThere(destination, source, extent);
     }
-    return HasBridge(*from->session, *to->session) ? MakeOverBridge() : MakeInPieces();
+    if (!HasBridge(*from->session, *to->session)) return MakeInPieces();
+    const CUresult result = MakeOverBridge();
+    // Its bytes may be on their way, and would stay in the way of the next one's.
+    if (result != CUDA_SUCCESS) EndBridge(*from->session, *to->session);
+    return result;
   }
   return CopyStream(to != nullptr ? to : from).Make(destination, source, extent);
 }
@@ -190,7 +198,28 @@ CUresult Job::MakeInPieces() const {
                    });
 }
 
+// Its bytes wait in the bridge's lanes until the receiver has room: nothing here holds them back.
+CUresult Job::Announce(CopyStream& down, CopyStream& up) const {
+  const Way way{ClientSession::NewId(), extent.width * extent.rows * extent.slices};
+  LONGWIRE_TRY(up.Receive(destination, extent, way, *from->session));
+  return down.Send(source, extent, way, *to->session);
+}
+
 // The pieces follow each other without waiting: the receiver's window bounds what is under way.
+CUresult Job::AnnounceInPieces(CopyStream& down, CopyStream& up, FunctionRef<bool()> failed) const {
+  ClientSession &sender = *from->session, &receiver = *to->session;
+  const uint64_t most = LargestPiece(receiver, kAcrossPieceBytes);
+  return EachPiece(extent, most, [&](const Extent& piece, uint64_t x, uint64_t y, uint64_t z) {
+    const uint64_t bytes = piece.width * piece.rows;
+    auto fits = [&] { return FitsUploadWindow(receiver, bytes); };
+    if (!AwaitOverBridge(sender, receiver, fits, failed)) return CUDA_ERROR_LAUNCH_FAILED;
+    if (!WaitForUploadWindow(receiver, bytes)) return ClientSession::NotSent();
+    const Way way{ClientSession::NewId(), bytes};
+    LONGWIRE_TRY(up.Receive(Moved(destination, x, y, z), piece, way, sender));
+    return down.Send(Moved(source, x, y, z), piece, way, receiver);
+  });
+}
+
 CUresult Job::MakeOverBridge() const {
   CopyStream down(from), up(to);
   ClientSession &sender = *from->session, &receiver = *to->session;
@@ -202,18 +231,8 @@ CUresult Job::MakeOverBridge() const {
     const bool waited = none_comes && Clock::now() - refused > kRefusedPatience;
     return waited || from->sticky.load() != 0 || to->sticky.load() != 0;
   };
-  const uint64_t most = LargestPiece(receiver, kAcrossPieceBytes);
-  CUresult result =
-      EachPiece(extent, most, [&](const Extent& piece, uint64_t x, uint64_t y, uint64_t z) {
-        const uint64_t bytes = piece.width * piece.rows;
-        auto fits = [&] { return FitsUploadWindow(receiver, bytes); };
-        if (!AwaitOverBridge(sender, receiver, fits, failed)) return CUDA_ERROR_LAUNCH_FAILED;
-        if (!WaitForUploadWindow(receiver, bytes)) return ClientSession::NotSent();
-        const Way way{ClientSession::NewId(), bytes};
-        LONGWIRE_TRY(up.Receive(Moved(destination, x, y, z), piece, way, sender));
-        return down.Send(Moved(source, x, y, z), piece, way, receiver);
-      });
-  if (result != CUDA_SUCCESS) return result;
+  const bool whole = HasWholeCopies() && receiver.opened().bridges_hold_back == kHeldBack;
+  LONGWIRE_TRY(whole ? Announce(down, up) : AnnounceInPieces(down, up, failed));
   down.AskForTheEnd();
   up.AskForTheEnd();
   if (!AwaitOverBridge(

@@ -1,5 +1,6 @@
 #include "client-shim/copy/host_copies.h"
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -7,7 +8,9 @@
 #include "client-shim/context/context.h"
 #include "client-shim/copy/copies.h"
 #include "client-shim/stream/capture.h"
+#include "client-shim/stream/captured_graph.h"
 #include "client-shim/stream/program_streams.h"
+#include "longwire/shim_hand_written.h"
 
 namespace longwire::shim {
 
@@ -38,8 +41,56 @@ HostPlace HostSide(const CopySide& side, const Extent& extent) {
   return place;
 }
 
+namespace {
+
+CUDA_MEMCPY3D NodeOf(const CopySide& destination, const CopySide& source, const Extent& extent) {
+  CUDA_MEMCPY3D node{};
+  node.dstMemoryType = node.srcMemoryType = CU_MEMORYTYPE_HOST;
+  node.dstHost = reinterpret_cast<void*>(destination.address);
+  node.dstXInBytes = destination.x_bytes;
+  node.dstY = destination.y;
+  node.dstZ = destination.z;
+  node.dstPitch = destination.pitch;
+  node.dstHeight = destination.height;
+  node.srcHost = reinterpret_cast<const void*>(source.address);
+  node.srcXInBytes = source.x_bytes;
+  node.srcY = source.y;
+  node.srcZ = source.z;
+  node.srcPitch = source.pitch;
+  node.srcHeight = source.height;
+  node.WidthInBytes = extent.width;
+  node.Height = extent.rows;
+  node.Depth = extent.slices;
+  return node;
+}
+
+// Behind the nodes that the stream's next node would be behind, and the next one is behind it.
+CUresult AddToCapture(Stream* stream, const CUDA_MEMCPY3D& copy) {
+  CUgraph graph = nullptr;
+  CaptureNodes after, added;
+  LONGWIRE_TRY(CaptureState(stream, &graph, &after));
+  const auto has_data = [](const CUgraphEdgeData& edge) {
+    return edge.from_port != 0 || edge.to_port != 0 || edge.type != 0;
+  };
+  if (std::ranges::any_of(after.edges, has_data)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  CUgraphNode node = nullptr;
+  LONGWIRE_TRY(hand::cuGraphAddMemcpyNode(&node, graph, after.nodes.data(), after.nodes.size(),
+                                          &copy, stream->context->handle));
+  added.nodes.push_back(node);
+  return SetCaptureNodes(stream, added, CU_STREAM_SET_CAPTURE_DEPENDENCIES);
+}
+
+}  // namespace
+
 CUresult CopyInHost(Stream* stream, const CopySide& destination, const CopySide& source,
-                    const Extent& extent) {
+                    const Extent& extent, Waits waits) {
+  Capture* capture = stream->capture.load();
+  if (capture != nullptr && waits == Waits::kAsync) {
+    if (capture->invalidated.load()) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    CUresult result = AddToCapture(stream, NodeOf(destination, source, extent));
+    if (result != CUDA_SUCCESS) Invalidate(capture);
+    return result;
+  }
   LONGWIRE_TRY(RefuseWhileCapturing(stream));
   std::vector<StreamPoint> before = UnfinishedBefore(stream);
   LONGWIRE_TRY(WaitForWork(before));

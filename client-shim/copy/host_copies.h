@@ -5,8 +5,9 @@
 
 namespace longwire::shim {
 
-// Behind the work that the stream's next work would be behind.
+// Behind the work that the stream's next work would be behind. In a capture that does not wait it
+// becomes a node of the graph.
 CUresult CopyInHost(Stream* stream, const CopySide& destination, const CopySide& source,
-                    const Extent& extent);
+                    const Extent& extent, Waits waits);
 
 }  // namespace longwire::shim

@@ -124,6 +124,12 @@ CUresult ExposeRegistered(Context* context, const HostRange& range, uint64_t* st
   return CUDA_SUCCESS;
 }
 
+// Kernels reach such memory from now on, also while they run.
+void WatchExposed() {
+  WatchForWaitingKernels();
+  WatchRunningWork();
+}
+
 }  // namespace
 
 CUresult ExposeHost(uint64_t address, uint64_t* device_address) {
@@ -145,8 +151,7 @@ CUresult ExposeHost(uint64_t address, uint64_t* device_address) {
                                                   : ExposeRegistered(context, range, &start);
   if (result != CUDA_SUCCESS) return result;
   *device_address = start + (address - range.address);
-  WatchForWaitingKernels();
-  WatchRunningWork();
+  WatchExposed();
   return CUDA_SUCCESS;
 }
 
@@ -184,7 +189,9 @@ void ExposePointees(std::span<const std::byte> bytes) {
   if (!searches || bytes.size() > kSearchedBytes) return;
   ForHiddenWords(bytes, [](uint64_t word, const HostRange& range) {
     SettleHostWrites(range);
-    return ExposeShared(word) == CUDA_SUCCESS;
+    if (ExposeShared(word) != CUDA_SUCCESS) return false;
+    WatchExposed();
+    return true;
   });
 }
 

@@ -69,7 +69,7 @@ struct Compared {
   uint64_t bytes = 0;
   bool independent = false;
   // Whether the worker is asked for the device's words. It copies no more than that at once; of
-  // more memory only the program's words are sent.
+  // more memory, and of managed memory alone, only the program's words are sent.
   bool looks = true;
 };
 
@@ -94,14 +94,15 @@ bool Collect(Mirrors& mirrors, uint32_t channel, LookChoice& choice, Compared* a
     if (all->independent && mirror->range.managed) continue;
     found.push_back(mirror.get());
   }
-  if (!any_pinned) return false;
+  if (!any_pinned && all->independent) return false;
   if (all->independent) {
     all->parts = choice.Choose(found);
   } else {
     for (Mirror* mirror : found) all->parts.push_back({mirror, 0, mirror->range.bytes});
   }
   for (const MirrorPart& part : all->parts) all->bytes += part.bytes;
-  all->looks = all->bytes <= wire::kLookBytes && all->parts.size() <= wire::kLookMirrors;
+  all->looks =
+      any_pinned && all->bytes <= wire::kLookBytes && all->parts.size() <= wire::kLookMirrors;
   return all->bytes <= kSearchedMemory && all->channel->stream->context->sticky.load() == 0 &&
          session->opened().protocol >= kLooks;
 }

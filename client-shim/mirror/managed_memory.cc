@@ -12,6 +12,7 @@
 #include "base/mutex.h"
 #include "base/try.h"
 #include "client-shim/connect/options.h"
+#include "client-shim/mirror/live_exchange.h"
 #include "client-shim/mirror/mirrors.h"
 #include "client-shim/mirror/shared_blocks.h"
 #include "client-shim/session/session.h"
@@ -120,6 +121,7 @@ CUresult AllocateManaged(uint64_t bytes, unsigned flags, uint64_t* address) {
 CUresult AllocateManagedIn(Context* context, uint64_t bytes, uint64_t* address) {
   LONGWIRE_TRY(RefuseIfSeveral("managed memory"));
   LONGWIRE_TRY(TakeShared(context, bytes, SharedUse::kManaged, address));
+  WatchRunningWork();
   ManagedRanges& ranges = TheRanges();
   base::MutexLock lock(ranges.mutex);
   Add(ranges, {*address, bytes, 0, context, false});
@@ -195,6 +197,7 @@ CUresult AddManagedVariable(Context* context, uint64_t address, uint64_t bytes, 
     UnmapPages(ranges, address, bytes);
     return result;
   }
+  WatchRunningWork();
   base::MutexLock lock(ranges.mutex);
   Range& added = Add(ranges, {address, bytes, 0, context, true});
   added.mirror = mirror;

@@ -1,5 +1,6 @@
 #include "server/config/rule_checks.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "server/config/schema.h"
@@ -87,6 +88,27 @@ void CheckLaunch(const Rule& rule, const AddRuleProblem& add) {
                "grid or block");
 }
 
+// A pattern that fits nothing would be a rule that says nothing: a denial that denies nothing.
+void CheckModule(const std::string& module, const AddRuleProblem& add) {
+  constexpr size_t kDigits = 64;
+  const size_t stars = static_cast<size_t>(std::ranges::count(module, '*'));
+  const size_t digits = module.size() - stars;
+  const bool fits = stars == 0 ? digits == kDigits : digits <= kDigits;
+  if (fits && module.find_first_not_of("0123456789abcdef?*") == std::string::npos) return;
+  add("module",
+      "rules.module: expected the SHA-256 of an image, 64 hexadecimal digits in small letters, or "
+      "the first of them and *, found " +
+          Quoted(module));
+}
+
+void CheckKernel(const std::string& kernel, const AddRuleProblem& add) {
+  if (kernel.find_first_of(" \t()<>:,&\"'") == std::string::npos) return;
+  add("kernel",
+      "rules.kernel: expected the name in the module, such as _Z3AddPii, which cuobjdump and nm "
+      "show, found " +
+          Quoted(kernel));
+}
+
 bool HasEffect(const Rule& rule) {
   const LaunchRule& launch = rule.launch();
   const JitRule& jit = rule.jit();
@@ -99,6 +121,8 @@ bool HasEffect(const Rule& rule) {
 }  // namespace
 
 void CheckRule(const Rule& rule, const AddRuleProblem& add) {
+  if (rule.has_module()) CheckModule(rule.module(), add);
+  if (rule.has_kernel()) CheckKernel(rule.kernel(), add);
   CheckDeny(rule, add);
   CheckLaunch(rule, add);
   if (rule.retry().has_back_off() && rule.retry().count() == 0) {

@@ -114,6 +114,19 @@ transport::AdminReply Admin::Execute(const std::string& who,
   return reply;
 }
 
+// What the configuration keeps a policy from being asked about; empty: nothing.
+static std::string NotAsked(const policy::Program& program, const config::Config& config) {
+  std::string sentence;
+  if (program.IsAskedBy(policy::Asker::kKeepers) && config.memory().swap_host_memory() == 0) {
+    sentence = "its hooks of memory are not asked: no memory is swapped (memory.swap_host_memory)";
+  }
+  if (program.IsAskedBy(policy::Asker::kScheduler) && !config.scheduler().enabled()) {
+    sentence += sentence.empty() ? "" : "; and ";
+    sentence += "its hooks of turns are not asked: the scheduler is off (scheduler.enabled)";
+  }
+  return sentence;
+}
+
 // Policies that do not decide although the configuration is in force.
 void Admin::AddPolicies(transport::AdminReply* reply) {
   for (const auto& [name, program] : table_.policies().Programs()) {
@@ -195,6 +208,9 @@ transport::AdminReply Admin::LoadPolicy(const std::string& who, const std::strin
   if (!AwaitTakers(*program, table_.TakersOfPolicies(), kTakersPatience, &sentence)) {
     return Refuse(policy + "was unloaded as soon as it was loaded: " + sentence +
                   ". What is built in decides");
+  }
+  if (const std::string more = NotAsked(*program, *table_.config()); !more.empty()) {
+    sentence += (sentence.empty() ? "" : "; and ") + more;
   }
   return Done(who, policy + "decides now" + (sentence.empty() ? "" : ", but " + sentence));
 }

@@ -290,6 +290,8 @@ transport::InspectReply Inspect(SessionTable& table, const Peer& peer) {
   AddEnded(table, peer, &reply);
   AddSuspended(table, peer, &reply);
   AddFigures(table, stats ? &*stats : nullptr, peer, &reply);
+  reply.set_policies_left_out(!peer.SeesAll());
+  reply.set_other_tenants_left_out(!peer.SeesAll() && table.config()->tenants_size() != 0);
   return reply;
 }
 

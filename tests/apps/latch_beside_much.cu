@@ -1,7 +1,8 @@
 // A kernel holds its stream until the program, which has queued all the rest meanwhile, sets a flag
-// in pinned memory and waits: beside much more memory that program and kernels share. Arguments:
-// MiB of that memory, whether it is managed or pinned, and the seconds after which it gives up with
-// exit code 2.
+// and waits: beside other memory that program and kernels share. Arguments: MiB of that memory,
+// whether it is managed or pinned, the seconds after which it gives up with exit code 2, and where
+// the flag is: pinned memory whose address is the kernel's argument, the same where the kernel
+// finds the address on the device (stored), or managed memory, also of a variable.
 #include <thread>
 
 #include "live.h"
@@ -10,8 +11,15 @@ namespace {
 
 constexpr int kRounds = 6, kThreads = 256, kStep = 1024;  // words between those that are looked at
 
+__managed__ unsigned managed_latch;
+
 __global__ void Hold(const volatile unsigned* latch) {
   while (*latch == 0) {
+  }
+}
+
+__global__ void HoldStored(const volatile unsigned* const* latch) {
+  while (**latch == 0) {
   }
 }
 
@@ -36,7 +44,17 @@ int main(int count, char** arguments) {
   EXPECT(count > 3, "arguments");
   const size_t words = (std::strtoull(arguments[1], nullptr, 10) << 20) / sizeof(unsigned);
   EndInTime(std::atof(arguments[3]));
-  auto* latch = reinterpret_cast<unsigned*>(live::Words(sizeof(uint64_t)));
+  const char* where = count > 4 ? arguments[4] : "argument";
+  const bool stored = std::strcmp(where, "stored") == 0;
+  unsigned* latch = &managed_latch;
+  if (std::strcmp(where, "managed") == 0) {
+    CHECK(cudaMallocManaged(&latch, sizeof(*latch)));
+  } else if (std::strcmp(where, "variable") != 0) {
+    latch = reinterpret_cast<unsigned*>(live::Words(sizeof(uint64_t)));
+  }
+  unsigned** place = nullptr;  // of the flag's address
+  CHECK(cudaMalloc(&place, sizeof(*place)));
+  CHECK(cudaMemcpy(place, &latch, sizeof(latch), cudaMemcpyHostToDevice));
   unsigned* memory = nullptr;
   if (std::strcmp(arguments[2], "managed") == 0) {
     CHECK(cudaMallocManaged(&memory, words * sizeof(unsigned)));
@@ -48,7 +66,11 @@ int main(int count, char** arguments) {
   for (unsigned round = 0; round < kRounds; ++round) {
     for (size_t i = 0; i < words; i += kStep) memory[i] = static_cast<unsigned>(i) + round;
     __atomic_store_n(latch, 0, __ATOMIC_RELEASE);
-    Hold<<<1, 1, 0, stream>>>(latch);
+    if (stored) {
+      HoldStored<<<1, 1, 0, stream>>>(place);
+    } else {
+      Hold<<<1, 1, 0, stream>>>(latch);
+    }
     const auto blocks = static_cast<unsigned>((words / kStep + kThreads - 1) / kThreads);
     Add<<<blocks, kThreads, 0, stream>>>(memory, words, 7 * round + 1);
     CHECK(cudaGetLastError());

@@ -2,12 +2,13 @@
 host does not see their bytes. What happens where the servers do not reach each other, and where one
 ends in the middle."""
 import os
+import re
 import signal
 import unittest
 
 import namespaces
 import server
-from bridges_network import BYTES, NAMES, BridgesTest
+from bridges_network import BYTES, NAMES, PASS, BridgesTest
 
 
 class CopiesTest(BridgesTest):
@@ -16,6 +17,23 @@ class CopiesTest(BridgesTest):
         # Up once and down once, and what surrounds it.
         self.assertLess(passed, 2.3 * BYTES, result.err)
         self.assertIn("has a bridge to", self.logs())
+
+    def sent(self, copies, size):
+        """Records that the program sends to each server for copies of that size. The servers take
+        all bytes straight into pinned memory."""
+        result = self.run_copies("far", copies, size)
+        self.assertEqual((0, PASS), (result.code, result.out), f"{result}\n{self.logs()}")
+        sent = [int(count) for count in re.findall(r"(\d+) calls sent", result.err)]
+        self.assertEqual(len(NAMES), len(sent), result.err)
+        ordinary = re.findall(r"bridges sent .*, (\d+) in ordinary memory", result.err)
+        self.assertEqual(["0"] * len(NAMES), ordinary, result.err)
+        return sent
+
+    def test_a_copy_is_announced_once(self):
+        copies = 6
+        small, large = self.sent(copies, BYTES // 8), self.sent(copies, BYTES)
+        for before, after in zip(small, large):
+            self.assertLess(after, before + copies)  # in pieces: three more for each copy
 
     def test_through_the_program_where_the_servers_do_not_reach_each_other(self):
         self.cut(("a", "b"), ("b", "a"))

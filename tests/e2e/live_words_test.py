@@ -93,6 +93,13 @@ class LiveWordsTest(unittest.TestCase):
         result = self.latch("24", "managed", "4", **OFF)
         self.assertEqual(2, result.code, result)
 
+    def test_a_flag_is_sent_wherever_it_lies(self):
+        for kind, where in (("pinned", "argument"), ("managed", "stored"), ("managed", "managed"),
+                            ("managed", "variable")):
+            with self.subTest(where):
+                result = self.latch("1", kind, SECONDS, where)
+                self.assertIsNone(programs.what_is_wrong("latch_beside_much", result), result)
+
     def start(self):
         return self.longwire.start("live_words.static", "flags", SECONDS, "400")
 

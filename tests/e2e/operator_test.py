@@ -60,6 +60,41 @@ class OperatorTest(unittest.TestCase):
         self.assertEqual(2 << 30, self.tenant("research")["memory_limit"])
         self.assertEqual(1, self.tenant("research")["sessions"])
 
+    def ask_as(self, tenant, *words):
+        return server.run([self.longwire.dist / "bin" / "longwire", *words,
+                           "--server", self.longwire.address],
+                          self.longwire.environment_of(tenant))
+
+    def test_what_is_not_shown_is_not_called_absent(self):
+        """Whoever may not see something learns that, and not that there is none."""
+        self.start_research()
+        self.blocks["others"] = {}
+        self.longwire.configure(self.blocks, {"metrics": self.metrics,
+                                              "kernel_statistics": "sampled"})
+        made = self.longwire.cli("cert", "client", "--name", "others", "--dir",
+                                 str(self.longwire.papers))
+        self.assertEqual(0, made.code, made.err)
+        reloaded = self.ask_as("operator", "admin", "reload")
+        self.assertEqual(0, reloaded.code, reloaded.err)
+        for words, code, said in (
+                (("policy", "list"), 1, "policies are shown to administrators"),
+                (("policy", "list", "--json"), 1, "policies are shown to administrators"),
+                (("policy", "maps", "any"), 1, "policies are shown to administrators"),
+                (("admin", "sessions"), 0, "others are not shown to you"),
+                (("status",), 0, "sessions: 0 now of your tenant"),
+                (("top", "--once"), 0, "0 sessions of your tenant"),
+                (("advise", "steady.static"), 1, "'steady.static' of your tenant")):
+            with self.subTest(words):
+                told = self.ask_as("others", *words)
+                self.assertEqual(code, told.code, told)
+                self.assertIn(said, told.out + told.err)
+        told = self.ask_as("operator", "policy", "list")
+        self.assertEqual((0, "no policy is loaded; what is built in decides\n"),
+                         (told.code, told.out))
+        told = self.ask_as("operator", "admin", "sessions")
+        self.assertEqual("", told.err)
+        self.assertIn("research", told.out)
+
     def test_a_bad_reload_changes_nothing(self):
         self.start_research()
         self.blocks["research"] = {"priority": "latency_critical", "memory": "1GB"}

@@ -75,10 +75,25 @@ class PoliciesTest(unittest.TestCase):
         self.work("alpha")
         self.work("beta")
 
+    def test_what_a_policy_is_not_asked_about_is_said(self):
+        memory = "but its hooks of memory are not asked: no memory is swapped"
+        self.assertIn(memory, self.must("load", OBJECTS / "priority_swap.o"))
+        self.assertIn("'favourite' decides now\n", self.must("load", OBJECTS / "favourite.o"))
+        self.must("unload", "favourite")
+        self.longwire.configure(self.blocks, {"scheduler": {"enabled": False},
+                                              "memory": {"swap_host_memory": "64MiB"}})
+        self.longwire.children["longwired"].send_signal(1)
+        server.wait_for(lambda: "in force now" in self.longwire.log_tail(100), 20, "the reload")
+        self.assertIn("decides now, but its hooks of turns are not asked: the scheduler is off",
+                      self.must("load", OBJECTS / "favourite.o"))
+        self.must("unload", "priority_swap")
+        self.assertIn("'priority_swap' decides now\n",
+                      self.must("load", OBJECTS / "priority_swap.o"))
+
     def test_a_policy_decides_for_sessions_that_run(self):
         self.share_a_device()
         self.assertEqual([], self.limited())
-        self.assertIn("'favourite' decides now", self.must("load", OBJECTS / "favourite.o"))
+        self.assertIn("'favourite' decides now\n", self.must("load", OBJECTS / "favourite.o"))
         self.assertEqual(["alpha", "beta"], self.limited())
         self.must("maps", "favourite", "ranks", "--set", "tenant:alpha=2")
         self.assertEqual({"alpha": 2}, self.values("favourite", "ranks"))

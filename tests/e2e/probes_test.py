@@ -206,6 +206,18 @@ class ProbesTest(unittest.TestCase):
                                      "is loaded without")
             self.assertIn("probes at 0 places of 0 modules", report)
 
+    def test_a_pattern_that_fits_nothing_is_named(self):
+        result, report = self.probe("threadhist", "vector_add.static", "--kernels", "Nothing*")
+        self.assertIsNone(programs.what_is_wrong("vector_add", result), result)
+        self.assertIn("no kernel whose name in the module fits 'Nothing*' was loaded", report)
+
+    def test_a_report_that_cannot_be_written_is_no_start(self):
+        result = self.longwire.cli("probe", "threadhist", "-o", "/nowhere/report", "--server",
+                                   self.longwire.address, "--",
+                                   self.longwire.program("vector_add.static"))
+        self.assertEqual((2, ""), (result.code, result.out))
+        self.assertIn("--output /nowhere/report: No such file or directory; name", result.err)
+
     def test_modules_without_ptx_are_named(self):
         result, report = self.probe("threadhist", "driver_cubin.driver")
         self.assertIn("PASS driver_cubin", result.out, result)

@@ -89,6 +89,35 @@ class RulesTest(unittest.TestCase):
             self.assertIn("cudaErrorNotPermitted", result.out)
             self.assertIn("to load module", longwire.log.read_text())
 
+    def ways(self, longwire, what):
+        """Ways of the program that took effect, and those that were refused; over TCP and on the
+        server's own host."""
+        for where in (longwire.address, f"unix:{longwire.door}"):
+            result = longwire.run("denied_ways.static", what, server=where)
+            self.assertEqual((0, ""), (result.code, result.err), (where, result.out))
+            told = said(result)
+            self.assertEqual("denied_ways", told.pop("PASS"))
+            yield ({way for way, took in told.items() if took == "done"},
+                   {way for way, took in told.items() if took == "refused"})
+
+    def test_every_way_to_do_what_is_denied(self):
+        denials = {"kernels": {"kernel": "*Wanted*", "deny": "cuLaunchKernel"},
+                   "up": {"deny": "cuMemcpyHtoD"}, "down": {"deny": "cuMemcpyDtoH"},
+                   "fills": {"deny": ["cuMemset", "cuMemcpyDtoD"]}}
+        for what, rule in denials.items():
+            with self.subTest(what), serving([rule]) as longwire:
+                for done, refused in self.ways(longwire, what):
+                    self.assertEqual(set(), done)
+                    self.assertTrue(refused)
+
+    def test_a_denied_direction_is_that_of_the_bytes(self):
+        with serving([{"deny": ["cuMemcpyHtoD", "cuMemcpyDtoD"]}]) as longwire:
+            for _, refused in self.ways(longwire, "down"):
+                self.assertEqual(set(), refused)
+        with serving([{"deny": ["cuMemcpyDtoH", "cuMemcpyDtoD"]}]) as longwire:
+            for _, refused in self.ways(longwire, "up"):
+                self.assertEqual(set(), refused)
+
     def test_a_pointer_is_refused_before_the_kernel_runs(self):
         told, result, _ = self.run_under([{"validate": True}], "beyond", "add", "log")
         self.assertEqual("cudaErrorInvalidValue", told["beyond"])

@@ -6,6 +6,7 @@ import fnmatch
 import os
 import re
 import statistics
+import time
 
 import frameworks
 import programs
@@ -16,6 +17,11 @@ ROUNDS = 9  # a process's launches take one of two times, whichever server they 
 MOST = 1.15  # of a launch, beside one server: more is no noise
 PROGRAMS = ("two_devices.static", "across_order.static", "across_copies.static",
             "across_pinned.static")
+COPIES = ((1, 60), (16, 20), (256, 6), (1024, 2))  # MiB, rounds
+COPY_SECONDS = 50  # begun before this, so that all of them end within a minute
+COLLECTIVE_SIZES = (1 << 10, 1 << 14, 1 << 18, 1 << 20)  # bytes
+COLLECTIVE_START = 15  # at most: PyTorch and NCCL start, and the process ends
+COLLECTIVE_SECONDS = 15
 FIGURES = ("launch_enqueue", "launch_sustained", "launch_synchronize")
 FIGURE = re.compile(r"^(\w+)\s+([0-9.]+) (\S+)$", re.MULTILINE)
 # Ranks that are on several hosts have neither of these.
@@ -91,27 +97,39 @@ class Group:
                                                  for results in sides.values()), "; ".join(faults))
 
     def test_collectives(self):
-        """Natively too over sockets; NCCL natively as it likes, and by LL as through Longwire."""
-        found = {}
-        for where, more in (("native", {}), ("native, LL", WORDS), ("longwire", WORDS)):
-            port = server.free_port()
-            running = [self.start_rank(where.split(",")[0], rank, "nccl", port, "collectives",
-                                       **more) for rank in range(2)]
-            results = [server.finish(process, SECONDS) for process in running]
-            for rank, result in enumerate(results):
-                self.report.keep(f"collectives {rank}", where, result)
-            found[where] = {name: float(value)
-                            for name, value, _ in FIGURE.findall(results[0].err)}
-            wrong = "; ".join(filter(None, map(wrong_torch, results)))
-            self.row(f"collectives, {where}", results[0].seconds, results[1].seconds, wrong)
-        for name, native in found["native"].items():
-            values = [found[where].get(name, float("nan")) for where in ("native, LL", "longwire")]
-            self.row(name, native, values[1], "",
-                     f"us; by LL natively {values[0]:.1f}; {native / values[1]:.3f} of native's "
-                     "speed")
+        """Natively too over sockets: NCCL as it likes, and by LL as through Longwire. There
+        each size has a pair of processes, so that one that stands still says so for itself."""
+        native, by_ll = (self.collectives_of(COLLECTIVE_SIZES, where, more)
+                         for where, more in (("native", {}), ("native, LL", WORDS)))
+        for size in COLLECTIVE_SIZES:
+            found = self.collectives_of([size], "longwire", WORDS)
+            for name in (name for name in native if name.endswith(f"_{size}")):
+                ours = found.get(name, float("nan"))
+                self.row(name, native[name], ours, "",
+                         f"us; by LL natively {by_ll.get(name, float('nan')):.1f}; "
+                         f"{native[name] / ours:.3f} of native's speed")
 
-    def start_rank(self, where, rank, backend, port, part="ranks", **more):
-        words = [*frameworks.command(TORCH), part, *([backend] if part == "ranks" else [])]
+    def collectives_of(self, sizes, where, more):
+        """What a pair of ranks measured before its end or its time. A rank that stands still says
+        where, and what its threads do, and ends."""
+        port = server.free_port()
+        seconds = COLLECTIVE_SECONDS * len(sizes)
+        running = [self.start_rank(where.split(",")[0], rank, "nccl", port, "collectives",
+                                   ",".join(map(str, sizes)), str(seconds),
+                                   LONGWIRE_TRACE="summary", **more) for rank in range(2)]
+        results = [server.finish(process, COLLECTIVE_START + seconds) for process in running]
+        for rank, result in enumerate(results):
+            self.report.keep(f"collectives {sizes} {rank}", where, result)
+        wrong = "; ".join(filter(None, map(wrong_torch, results)))
+        self.row(f"collectives of {', '.join(map(str, sizes))} bytes, {where}",
+                 *(one.seconds for one in results), wrong)
+        for rank, result in enumerate(results):
+            for line in progress_of(result) if wrong else ():
+                self.report.row(f"    rank {rank}: {line}")
+        return {name: float(value) for name, value, _ in FIGURE.findall(results[0].err)}
+
+    def start_rank(self, where, rank, backend, port, *part, **more):
+        words = [*frameworks.command(TORCH), *(part or ("ranks", backend))]
         # Also natively NCCL shall not take both ranks for those of one host.
         variables = {**frameworks.environment(TORCH), **SOCKETS, "RANK": rank, "MASTER_PORT": port,
                      "NCCL_HOSTID": f"rank-{rank}", **more}
@@ -148,16 +166,50 @@ class Group:
                          f"{value[0]} to {value[-1]}")
 
     def test_copies(self):
-        words = [self.build / "bench" / "across_figures", "256", "9"]
-        for label, disabled in (("server to server", ""), ("through the program", "bridges")):
-            result = self.across(words, LONGWIRE_TRACE="summary", LONGWIRE_DISABLE=disabled)
-            self.report.keep(f"copies {label}", "longwire", result)
-            found = {name: float(value) for name, value, _ in FIGURE.findall(result.out)}
-            upload, copy = (found.get(f"{kind}_256MiB", float("nan"))
-                            for kind in ("upload", "copy"))
-            wrong = "" if result.code == 0 else f"exit code {result.code}: {result.err[-300:]}"
-            self.row(f"upload, copy {label}", upload, copy, wrong,
-                     f"GB/s; ratio {copy / upload:.2f}")
+        """Sizes and numbers in flight, with where the pieces waited; then the ways beside it."""
+        end = time.monotonic() + COPY_SECONDS
+        self.report.row(f"{'copies':40} {'upload':>8} {'copy':>8}  and more, GB/s; sums of ms")
+        for size, rounds in COPIES:
+            for in_flight in (1, 4):
+                self.copies(size, rounds if in_flight == 1 else max(rounds // 3, 1), in_flight, end)
+        for label, disabled in (("in pieces, by the window", "whole-copies"),
+                                ("through the program", "bridges")):
+            self.copies(256, 3, 1, end, label, LONGWIRE_DISABLE=disabled)
+        self.copies(256, 3, 1, end, "four lanes each", LONGWIRE_TRANSFER_STREAMS=4)
+
+    def copies(self, size, rounds, in_flight, end, way="", **more):
+        label = f"{size} MiB, {in_flight} in flight" + (f", {way}" if way else "")
+        if time.monotonic() > end:
+            self.report.row(f"{label}: left out, the time is over")
+            return
+        words = [self.build / "bench" / "across_figures", size, rounds, in_flight]
+        result = self.across(list(map(str, words)), LONGWIRE_TRACE="summary", **more)
+        self.report.keep(f"copies {label}", "longwire", result)
+        found = {name.split("_")[0]: float(value) for name, value, _ in FIGURE.findall(result.out)}
+        upload, copy, back, download = (found.get(kind, float("nan"))
+                                        for kind in ("upload", "copy", "back", "download"))
+        wrong = "" if result.code == 0 else f"exit code {result.code}: {result.err[-300:]}"
+        self.row(label, upload, copy, wrong,
+                 f"back {back:.2f}, download {download:.2f}; of an upload's {copy / upload:.2f} "
+                 f"and {back / upload:.2f}")
+        for line in bridge_lines(result.err):
+            self.report.row(f"    {line}")
+
+
+def bridge_lines(said):
+    """What the summary says of the pieces that each server sent and received."""
+    for name, line in zip("ab", re.findall(r"bridges (sent .*)", said)):
+        sent, received = line.split(", received ", 1)
+        yield f"{name} {sent}"
+        yield f"{name} received {received}"
+
+
+def progress_of(result):
+    """How far a rank has come, what it waits for, and what its session counted."""
+    lines = result.err.splitlines()
+    steps = [line for line in lines if FIGURE.match(line) or line.startswith("begins ")]
+    return steps[-2:] + [line for line in lines if line.startswith("stands still")
+                         or "threads: " in line or "waits for progress" in line]
 
 
 def wrong_torch(result):

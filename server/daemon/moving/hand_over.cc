@@ -152,8 +152,9 @@ class SessionTable::Giver {
       *sentence = "its program has sessions at several servers, which know where each other is";
     } else if (!old_->lane(0).link_follows()) {
       *sentence =
-          "its link has no connection since longwired was started, or is older and does not go "
-          "where a session goes: upgrade Longwire on its program's host";
+          "its link has no connection since longwired was started, or since the session came here: "
+          "try again when it has; or it is older and does not go where a session goes: upgrade "
+          "Longwire on its program's host";
     } else if (secure && old_->proof().certificates.empty()) {
       *sentence = "its client has shown no certificate since longwired was started";
     } else {

@@ -6,6 +6,7 @@
 #include "longwire/worker_hand_written.h"
 #include "server/worker/issue/executor.h"
 #include "server/worker/issue/sorted.h"
+#include "server/worker/process/denials.h"
 #include "server/worker/support/log_line.h"
 #include "wire/guards.h"
 #include "wire/record.h"
@@ -179,18 +180,9 @@ CUresult CallContext::Deny(const std::string& rule, const std::string& what) {
   return CUDA_ERROR_NOT_PERMITTED;
 }
 
-// Launches and what brings an image are looked at where more is known of them.
 static bool IsDenied(WorkerSession& session, CallContext& context, const QueuedCall& call) {
-  const bool later = call.call == CallId::lwLaunch || call.call == CallId::lwModuleLoad ||
-                     call.call == CallId::lwCopyKept;
-  if (later || call.begun()) return false;
-  bool to_host = false;
-  if (call.call == CallId::lwCopyPinned) {
-    calls::lwCopyPinned copy;
-    wire::Reader reader(call.arguments);
-    to_host = copy.Decode(reader) == wire::WireResult::kOk && copy.to_host;
-  }
-  const std::string rule = session.rules().DeniedBy(call.call, to_host);
+  if (call.begun()) return false;
+  const std::string rule = RuleAgainst(session, call);
   if (rule.empty()) return false;
   AfterDropped({session.events(), session.graphs(), session.transfers()}, call);
   context.Deny(rule, Describe(call));

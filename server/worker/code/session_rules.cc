@@ -59,17 +59,18 @@ void SessionRules::CountCall(const std::string& rule) const {
   }
 }
 
-std::string SessionRules::DeniedBy(CallId call, bool to_host) const {
+std::string SessionRules::DeniedBy(CallId call) const {
   if (!any()) return {};
   const std::string_view wire_name = CallName(call);
-  auto now = Get();
   for (const rules::DeniableCall& known : rules::DeniableCalls()) {
     if (known.wire_name != wire_name || known.name == rules::kLaunchKernel) continue;
-    if (call == CallId::lwCopyPinned && to_host != (known.name == "cuMemcpyDtoH")) continue;
-    std::string rule = rules::DeniedBy(*now, known.name, {});
-    if (!rule.empty()) return rule;
+    return DeniedBy(known.name);
   }
   return {};
+}
+
+std::string SessionRules::DeniedBy(std::string_view name) const {
+  return any() ? rules::DeniedBy(*Get(), name, {}) : std::string();
 }
 
 bool SessionRules::PausesNow(uint64_t position) {

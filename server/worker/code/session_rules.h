@@ -51,9 +51,10 @@ class SessionRules {
     return rules_;
   }
 
-  // The name of the rule that denies the call for all modules; empty: none does. `to_host` is the
-  // direction of a pinned copy.
-  std::string DeniedBy(CallId call, bool to_host = false) const;
+  // The name of the rule that denies the call for all modules, or the one that rules call so;
+  // empty: none does.
+  std::string DeniedBy(CallId call) const;
+  std::string DeniedBy(std::string_view name) const;
 
   // True while the launch at this position, which failed, waits for its next try. Log thread only,
   // as are the next two.

@@ -41,6 +41,15 @@ CUresult Graphs::CaptureId(Stream& stream, cuuint64_t* id) {
                                                    : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 }
 
+static CUgraph GraphThatGrows(const DriverTable& driver, Stream& stream) {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  cuuint64_t id = 0;
+  CUgraph graph = nullptr;
+  CUresult result = driver.cuStreamGetCaptureInfo_v3(stream.handle, &status, &id, &graph, nullptr,
+                                                     nullptr, nullptr);
+  return result == CUDA_SUCCESS ? graph : nullptr;
+}
+
 CUgraphNode NewestNode(const DriverTable& driver, Stream& stream) {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   cuuint64_t id = 0;
@@ -56,9 +65,12 @@ CUgraphNode NewestNode(const DriverTable& driver, Stream& stream) {
 CUresult Graphs::AddCaptured(Stream& stream, cuuint64_t id, const GraphPartRef& part) {
   CUgraphNode node = NewestNode(uses_.driver, stream);
   if (node == nullptr) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  CUgraph graph = GraphThatGrows(uses_.driver, stream);
   store_->Announce(part);
   base::MutexLock lock(mutex_);
-  captures_[id].emplace_back(node, part);
+  Captured& captured = captures_[id];
+  captured.graph = graph;
+  captured.parts.emplace_back(node, part);
   return CUDA_SUCCESS;
 }
 
@@ -81,7 +93,7 @@ CUresult Graphs::EndCapture(Stream& stream, uint64_t id, calls::lwCaptureEnd::Re
     base::MutexLock lock(mutex_);
     auto found = captures_.find(capture);
     if (found != captures_.end()) {
-      parts = std::move(found->second);
+      parts = std::move(found->second.parts);
       captures_.erase(found);
     }
   }
@@ -105,12 +117,19 @@ CUresult Graphs::EndCapture(Stream& stream, uint64_t id, calls::lwCaptureEnd::Re
   return CUDA_ERROR_INVALID_HANDLE;
 }
 
-bool Graphs::CaptureWrites(cuuint64_t id) {
+// Nodes that were captured, and those that the program has added to the same graph by hand.
+bool Graphs::CaptureWrites(Stream& stream, cuuint64_t id) {
+  CUgraph graph = GraphThatGrows(uses_.driver, stream);
   base::MutexLock lock(mutex_);
   auto found = captures_.find(id);
-  return found != captures_.end() &&
-         std::any_of(found->second.begin(), found->second.end(),
-                     [](auto& captured) { return captured.second->write.transfer != 0; });
+  return (found != captures_.end() && found->second.Writes()) ||
+         std::ranges::any_of(held_, [graph](auto& entry) {
+           return entry.second.graph == graph && entry.second.part->write.transfer != 0;
+         });
+}
+
+bool Graphs::Captured::Writes() const {
+  return std::ranges::any_of(parts, [](auto& one) { return one.second->write.transfer != 0; });
 }
 
 CUresult Graphs::CaptureUpload(Stream& stream, const calls::Place& destination,
@@ -120,7 +139,7 @@ CUresult Graphs::CaptureUpload(Stream& stream, const calls::Place& destination,
   CUresult result = CaptureId(stream, &id);
   // It may read what a copy before it writes into the program's memory: the bytes go there and come
   // back at this point.
-  if (result == CUDA_SUCCESS && constant.empty() && CaptureWrites(id)) {
+  if (result == CUDA_SUCCESS && constant.empty() && CaptureWrites(stream, id)) {
     result = CaptureHostFunction(stream, 0);
   }
   GraphPartRef part = NewPart();

@@ -240,12 +240,16 @@ CUresult Graphs::NewEventPart(uint64_t event, const std::shared_ptr<Context>& co
 
 bool Graphs::ReadsWhatIsWritten(CUgraph graph, const GraphCopy& read) {
   base::MutexLock lock(mutex_);
-  return std::any_of(held_.begin(), held_.end(), [&](auto& entry) {
-    const Held& held = entry.second;
-    const GraphCopy& write = held.part->write;
-    return held.graph == graph && write.transfer != 0 && read.Overlaps(write) &&
-           read.block != write.block;
+  // Of what is captured it is not known where it writes.
+  const bool captured = std::ranges::any_of(captures_, [graph](auto& entry) {
+    return entry.second.graph == graph && entry.second.Writes();
   });
+  return captured || std::any_of(held_.begin(), held_.end(), [&](auto& entry) {
+           const Held& held = entry.second;
+           const GraphCopy& write = held.part->write;
+           return held.graph == graph && write.transfer != 0 && read.Overlaps(write) &&
+                  read.block != write.block;
+         });
 }
 
 CUresult Graphs::GiveMemory(CUgraph graph, GraphCopy* copy, bool linear) {

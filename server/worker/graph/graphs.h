@@ -102,7 +102,7 @@ class Graphs : private host_nodes::Runner {
   CUresult NewEventPart(uint64_t event, const std::shared_ptr<Context>& context, bool waits,
                         GraphPartRef* part);
   // True if another copy of the graph writes some of what this one reads in the program's memory,
-  // and they share no memory here.
+  // and they share no memory here; or if it may, because it is captured just now.
   bool ReadsWhatIsWritten(CUgraph graph, const GraphCopy& read);
   GraphPartRef NewPart() { return store_->NewPart(); }
   // Of a host function: the driver is given host_nodes::Call and the part's number.
@@ -141,13 +141,19 @@ class Graphs : private host_nodes::Runner {
     uint32_t waiting = 0;  // nodes
   };
   using CapturedParts = std::vector<std::pair<CUgraphNode, GraphPartRef>>;
+  // What is captured just now, and the driver's graph to which it goes.
+  struct Captured {
+    CUgraph graph = nullptr;
+    CapturedParts parts;
+    bool Writes() const;  // to the program's memory
+  };
 
   void RunHostNode(GraphPart& part) override;
   void HostNodeIsLost() override;
   FindBodies Bodies() const;
   void CallFunction(uint64_t ticket);
   void ForgetChild(CUgraphNode node);
-  bool CaptureWrites(cuuint64_t id);
+  bool CaptureWrites(Stream& stream, cuuint64_t id);
   CUresult CaptureId(Stream& stream, cuuint64_t* id);
   // The node that was captured last in this stream, by the capture `id`, is this part's.
   CUresult AddCaptured(Stream& stream, cuuint64_t id, const GraphPartRef& part);
@@ -179,7 +185,7 @@ class Graphs : private host_nodes::Runner {
   // Parts of all graphs' nodes.
   std::unordered_map<CUgraphNode, Held> held_ LONGWIRE_GUARDED_BY(mutex_);
   // By the driver's capture id.
-  std::map<uint64_t, CapturedParts> captures_ LONGWIRE_GUARDED_BY(mutex_);
+  std::map<uint64_t, Captured> captures_ LONGWIRE_GUARDED_BY(mutex_);
   // Outside graphs: ticket to the number of times that the function ran.
   std::map<uint64_t, uint64_t> done_ LONGWIRE_GUARDED_BY(mutex_);
   // In graphs, by ticket.

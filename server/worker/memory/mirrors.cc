@@ -2,6 +2,8 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
+
 namespace longwire::worker {
 
 std::shared_ptr<Shadow> Shadow::Make(uint64_t bytes) {
@@ -44,6 +46,12 @@ CUresult Mirrors::Remove(uint64_t id) {
 std::shared_ptr<Mirror> Mirrors::Find(uint64_t id) const {
   auto found = mirrors_.find(id);
   return found == mirrors_.end() ? nullptr : found->second;
+}
+
+bool Mirrors::Has(uint64_t address) const {
+  return std::ranges::any_of(mirrors_, [address](const auto& one) {
+    return address - one.second->address < one.second->bytes;
+  });
 }
 
 std::vector<std::shared_ptr<Mirror>> Mirrors::All() const {

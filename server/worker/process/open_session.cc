@@ -212,6 +212,7 @@ void OpenSession(WorkerSession& session, const wire::OpenRequest& request,
   session.lanes().Create(request);
   reply->lanes = session.lanes().count();
   reply->bridge_lanes = session.lanes().bridges() * session.lanes().CountOf(1);
+  reply->bridges_hold_back = session.lanes().HowHeldBack();
   PlaceSegment(session, request);
   reply->segment_bytes = session.host_segment().bytes();
   reply->segment_base = session.host_segment().base();

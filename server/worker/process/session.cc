@@ -40,12 +40,15 @@ WorkerSession::WorkerSession(SessionOptions options)
                       [this](Stream* stream, const StagingBlock& block) {
                         stream_staging_.ReleaseBlock(stream, block);
                       },
-                  .host_memory = host_memory_}),
+                  .lands = [this] { lanes_.WakeBridges(); },
+                  .host_memory = host_memory_,
+                  .figures = bridge_figures_}),
       host_segment_(driver_, host_memory_),
       stream_staging_({.staging = staging_,
                        .host_segment = host_segment_,
                        .down = down_,
-                       .grow = [this] { GrowStaging(); }}),
+                       .grow = [this] { GrowStaging(); },
+                       .freed = [this] { lanes_.WakeBridges(); }}),
       stream_allocations_({.driver = driver_,
                            .devices = devices_,
                            .charges = charges_,
@@ -145,6 +148,7 @@ WorkerSession::WorkerSession(SessionOptions options)
               .host_segment = host_segment_,
               .transfers = transfers_,
               .staging = stream_staging_,
+              .figures = bridge_figures_,
               .up = *up_}) {}
 
 WorkerSession::~WorkerSession() {
@@ -234,6 +238,7 @@ void WorkerSession::GrowStaging() {
     if (!devices_.empty()) driver_.cuCtxSetCurrent(devices_[0].primary);  // this thread's only one
     staging_.Grow();
     WakeLogThread();
+    lanes_.WakeBridges();
   });
 }
 

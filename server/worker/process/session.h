@@ -55,6 +55,7 @@
 #include "server/worker/tracing/launch_samples.h"
 #include "server/worker/tracing/spans.h"
 #include "server/worker/transfer/bridge_desk.h"
+#include "server/worker/transfer/bridge_figures.h"
 #include "server/worker/transfer/host_segment.h"
 #include "server/worker/transfer/lanes.h"
 #include "server/worker/transfer/staging.h"
@@ -123,6 +124,7 @@ class WorkerSession {
   Transfers& transfers() { return transfers_; }
   ImageCache& images() { return images_; }
   BridgeDesk& bridges() { return bridges_; }
+  BridgeFigures& bridge_figures() { return bridge_figures_; }
   HostMemory& host_memory() { return host_memory_; }
   ImageSources image_sources() { return {transfers_, images_, down_, host_memory_}; }
   Lanes& lanes() { return lanes_; }
@@ -188,6 +190,7 @@ class WorkerSession {
   Memory memory_;
   Charges charges_;
   Mirrors mirrors_;
+  BridgeFigures bridge_figures_;
   Transfers transfers_;
   HostSegment host_segment_;
   StreamStaging stream_staging_;

@@ -33,8 +33,9 @@ std::vector<Device> OneDevice() {
   return devices;
 }
 
-TestSession::TestSession(std::shared_ptr<gates::GatePage> page, uint32_t lanes) {
-  Begin(driver.table(), OneDevice(), std::move(page), lanes);
+TestSession::TestSession(std::shared_ptr<gates::GatePage> page, uint32_t lanes,
+                         const std::string& bridges) {
+  Begin(driver.table(), OneDevice(), std::move(page), lanes, -1, bridges);
 }
 
 TestSession::TestSession(const DriverTable& table, std::vector<Device> devices, int control,
@@ -43,7 +44,8 @@ TestSession::TestSession(const DriverTable& table, std::vector<Device> devices, 
 }
 
 void TestSession::Begin(const DriverTable& table, std::vector<Device> devices,
-                        std::shared_ptr<gates::GatePage> page, uint32_t lanes, int control) {
+                        std::shared_ptr<gates::GatePage> page, uint32_t lanes, int control,
+                        const std::string& bridges) {
   up = wire::RingMemory::Create(wire::kRingBytes);
   down = wire::RingMemory::Create(wire::kRingBytes);
   producer_ = std::make_unique<wire::RingProducer>(up);
@@ -62,6 +64,7 @@ void TestSession::Begin(const DriverTable& table, std::vector<Device> devices,
   session->gates().Obey(std::move(page), [made = session.get()] { made->WakeLogThread(); });
   wire::OpenRequest request;
   request.lanes = lanes;
+  if (!bridges.empty()) request.environment.push_back(bridges);
   session->lanes().Create(request);
   session->Start();
   calls::lwContextCreate create;

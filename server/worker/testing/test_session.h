@@ -38,8 +38,9 @@ class TestSession {
   static constexpr uint32_t kContext = 1;
   static constexpr uint64_t kLibrary = 901;  // of LoadFunction and LoadImage
 
-  // On the fake driver, with one device.
-  explicit TestSession(std::shared_ptr<gates::GatePage> page = nullptr, uint32_t lanes = 0);
+  // On the fake driver, with one device. `bridges`: an entry of OpenRequest::environment.
+  explicit TestSession(std::shared_ptr<gates::GatePage> page = nullptr, uint32_t lanes = 0,
+                       const std::string& bridges = {});
   // On another driver. A context of it must be current.
   // `control` is the daemon's socket, for images.
   TestSession(const DriverTable& table, std::vector<Device> devices, int control = -1,
@@ -85,7 +86,8 @@ class TestSession {
 
  private:
   void Begin(const DriverTable& table, std::vector<Device> devices,
-             std::shared_ptr<gates::GatePage> page = nullptr, uint32_t lanes = 0, int control = -1);
+             std::shared_ptr<gates::GatePage> page = nullptr, uint32_t lanes = 0, int control = -1,
+             const std::string& bridges = {});
   bool Find(wire::DownKind kind, const std::function<bool(const DownRecord&)>& fits,
             DownRecord* record);
   void Read();

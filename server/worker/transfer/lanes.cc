@@ -20,6 +20,9 @@ namespace {
 // How often a thread that waits for room looks whether the session is over.
 constexpr std::chrono::milliseconds kLook{200};
 
+// While pieces wait in a ring: a missed wake-up would cost at most this.
+constexpr std::chrono::milliseconds kRecheck{10};
+
 // Of a ring's bytes: often enough that a far end never waits long for room.
 constexpr size_t kAcknowledgements = 8;
 
@@ -57,22 +60,32 @@ void Lanes::Divide(const std::vector<std::string>& environment, uint32_t wanted)
   own_ = wanted;
   const std::string_view name = wire::kBridges;
   for (const std::string& entry : environment) {
-    unsigned bridges = 0, lanes = 0;
-    if (!entry.starts_with(name) ||
-        sscanf(entry.c_str() + name.size(), "%u,%u", &bridges, &lanes) != 2) {
-      continue;
-    }
+    unsigned bridges = 0, lanes = 0, hold_back = 0;
+    if (!entry.starts_with(name)) continue;
+    const int numbers =
+        sscanf(entry.c_str() + name.size(), "%u,%u,%u", &bridges, &lanes, &hold_back);
+    if (numbers < 2) continue;
     // Some are left for the client.
     if (bridges == 0 || lanes == 0 || bridges > wanted || lanes > wanted / bridges) return;
     bridges_ = bridges;
     per_bridge_ = lanes;
     own_ = wanted - bridges * lanes;
+    has_choice_ = numbers == 3;
+    hold_back_ = hold_back != 0;
   }
 }
 
 void Lanes::EndBridge(uint32_t bridge) {
   groups_[bridge].ended = true;
+  WakeBridges();
   uses_.up.PokeConsumer();  // calls that wait for its bytes fail
+}
+
+void Lanes::WakeBridges() {
+  if (!hold_back_) return;
+  for (size_t i = own_; i < lanes_.size(); ++i) {
+    if (lanes_[i]->stuck.exchange(false)) lanes_[i]->up->PokeConsumer();
+  }
 }
 
 void Lanes::Reopen() {
@@ -147,8 +160,13 @@ void Lanes::Read(Lane& lane) {
       return;
     }
     auto begun = std::chrono::steady_clock::now();
-    log.WaitBeyond(seen, spin.Spin(), log.RestDeadline());
-    spin.Waited(std::chrono::steady_clock::now() - begun);
+    auto deadline = log.RestDeadline();
+    if (lane.stuck_at != wire::Deadline{}) deadline = std::min(deadline, begun + kRecheck);
+    log.WaitBeyond(seen, spin.Spin(), deadline);
+    const auto waited = std::chrono::steady_clock::now() - begun;
+    spin.Waited(waited);
+    const bool dry = lane.group != &groups_[0] && lane.stuck_at == wire::Deadline{};
+    if (dry) uses_.figures.AddPause(BridgeFigures::kDry, waited);
     if (!log.ToldToRest()) continue;
     if (!lane.mutex.TryLock()) continue;
     base::MutexLock lock(lane.mutex, base::AdoptLock());
@@ -157,8 +175,9 @@ void Lanes::Read(Lane& lane) {
   }
 }
 
-bool Lanes::TakePiece(const wire::LaneHeader& header, std::span<const std::byte> data) {
-  auto way = Transfers::Way::kLane;
+bool Lanes::TakePiece(const Lane& lane, const wire::LaneHeader& header,
+                      std::span<const std::byte> data) {
+  auto way = lane.group == &groups_[0] ? Transfers::Way::kLane : Transfers::Way::kBridge;
   if (header.in_slot != 0) {
     std::byte* slot = uses_.host_segment.FindSlot(header.slot, header.in_slot);
     if (slot == nullptr || !data.empty()) return false;
@@ -168,7 +187,29 @@ bool Lanes::TakePiece(const wire::LaneHeader& header, std::span<const std::byte>
   return !data.empty() && uses_.transfers.Arrived(header.transfer, header.offset, data, way);
 }
 
+bool Lanes::TakeOrWait(Lane& lane, const wire::LaneHeader& header, std::span<const std::byte> data,
+                       bool* waits) {
+  if (header.in_slot != 0 || data.empty()) return false;
+  if (lane.group->ended) return true;  // nobody waits for it
+  auto landed = uses_.transfers.Land(header.transfer, header.offset, data);
+  if (landed == Transfers::Landed::kNotYet) {
+    if (lane.stuck_at == wire::Deadline{}) lane.stuck_at = BridgeFigures::Clock::now();
+    lane.stuck = true;
+    // Once more: what has changed before that woke nobody.
+    landed = uses_.transfers.Land(header.transfer, header.offset, data);
+  }
+  *waits = landed == Transfers::Landed::kNotYet;
+  if (*waits) return true;
+  lane.stuck = false;
+  if (lane.stuck_at != wire::Deadline{}) {
+    uses_.figures.Add(BridgeFigures::kPlace, BridgeFigures::Clock::now() - lane.stuck_at);
+    lane.stuck_at = {};
+  }
+  return landed != Transfers::Landed::kWrong;
+}
+
 bool Lanes::ReadRecords(Lane& lane, wire::RingConsumer& log) {
+  const bool holds_back = hold_back_ && lane.group != &groups_[0];
   while (true) {
     wire::LaneHeader header;
     size_t bytes = 0;
@@ -179,7 +220,12 @@ bool Lanes::ReadRecords(Lane& lane, wire::RingConsumer& log) {
     if (bytes == 0) return true;
     auto data = available.subspan(sizeof(header), bytes - sizeof(header));
     bool opens = header.transfer == 0 && data.empty() && header.in_slot == 0;
-    if (!opens && !TakePiece(header, data)) return false;
+    bool waits = false;
+    if (!opens &&
+        !(holds_back ? TakeOrWait(lane, header, data, &waits) : TakePiece(lane, header, data))) {
+      return false;
+    }
+    if (waits) return true;
     log.Advance(wire::AlignLane(bytes));
     log.Release(log.cursor());
     if (log.released() - lane.poked_at >= lane.up->bytes() / kAcknowledgements) {
@@ -203,9 +249,16 @@ void Lanes::SendParts(Lane& lane) {
   uses_.current_context.EnterThread();
   std::deque<Part>& parts = lane.group->parts;
   base::MutexLock lock(mutex_);
+  const bool bridge = lane.group != &groups_[0];
   while (true) {
+    const auto begun = BridgeFigures::Clock::now();
     while (!closed_ && parts.empty()) lane.group->changed.Wait(lock);
     if (closed_) return;
+    if (bridge) {
+      const auto now = BridgeFigures::Clock::now();
+      uses_.figures.AddPause(BridgeFigures::kIdle, now - begun);
+      uses_.figures.Add(BridgeFigures::kQueue, now - parts.front().at);
+    }
     Part part = std::move(parts.front());
     parts.pop_front();
     ++sending_;
@@ -227,16 +280,22 @@ bool Lanes::SendPart(Lane& lane, const Part& part) {
   header.transfer = part.transfer;
   header.offset = part.offset;
   size_t room = wire::AlignLane(header.bytes);
+  const auto begun = BridgeFigures::Clock::now();
   while (!log.WaitForSpace(room, std::chrono::steady_clock::now() + kLook)) {
     if (log.memory().closed()) return false;
     if (lane.group->ended) return true;
   }
+  const auto roomy = BridgeFigures::Clock::now();
   std::byte* to = log.Reserve(room);
   if (to == nullptr) return false;
   std::memcpy(to, &header, sizeof(header));
   std::memcpy(to + sizeof(header), part.block.data, part.bytes);
   std::memset(to + header.bytes, 0, room - header.bytes);
   log.Commit(room);
+  if (part.bridge == 0) return true;
+  uses_.figures.Sent(part.bytes);
+  uses_.figures.Add(BridgeFigures::kRoom, roomy - begun);
+  uses_.figures.Add(BridgeFigures::kFill, BridgeFigures::Clock::now() - roomy);
   return true;
 }
 

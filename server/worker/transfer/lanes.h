@@ -13,6 +13,7 @@
 
 #include "base/lock_ranks.h"
 #include "base/mutex.h"
+#include "server/worker/transfer/bridge_figures.h"
 #include "server/worker/transfer/staging.h"
 #include "wire/lane.h"
 #include "wire/open.h"
@@ -36,6 +37,7 @@ class Lanes {
     HostSegment& host_segment;
     Transfers& transfers;
     StreamStaging& staging;
+    BridgeFigures& figures;
     wire::RingMemory& up;  // the log thread waits for it
   };
   explicit Lanes(Uses uses) : uses_(uses) {}
@@ -65,6 +67,15 @@ class Lanes {
   // Nothing is sent over the bridge any more, and what comes is not waited for.
   void EndBridge(uint32_t bridge);
   bool HasEnded(uint32_t bridge) const { return groups_[bridge].ended; }
+  // Whether bytes that come over bridges wait in their lanes until there is pinned memory for them.
+  // They need none of the client's window then, and no credit. Else they are as the client's.
+  // An OpenReply::bridges_hold_back; the client has a choice if it has said which.
+  uint32_t HowHeldBack() const {
+    if (!has_choice_) return 0;
+    return hold_back_ ? wire::OpenReply::kHeldBack : wire::OpenReply::kCredited;
+  }
+  // A copy over a bridge may take bytes, or memory for some has become free. Any thread.
+  void WakeBridges();
   // For each lane, in order: its up ring, then its down ring.
   std::vector<int> descriptors() const;
 
@@ -84,7 +95,8 @@ class Lanes {
     size_t bytes = 0;
     StagingBlock block;
     std::shared_ptr<Stream> stream;
-    uint32_t bridge = 0;  // 0: to the client
+    uint32_t bridge = 0;                    // 0: to the client
+    BridgeFigures::Clock::time_point at{};  // when it was ready to be sent
   };
   void Send(Part part);
 
@@ -99,6 +111,9 @@ class Lanes {
     Group* group = nullptr;
     std::shared_ptr<wire::RingMemory> up, down;
     uint64_t poked_at = 0;  // position; of the reader
+    // The reader waits with the next piece (Transfers::Land), since then; else no time.
+    std::atomic<bool> stuck{false};
+    BridgeFigures::Clock::time_point stuck_at{};
     base::Mutex mutex;
     std::optional<wire::RingProducer> log LONGWIRE_GUARDED_BY(mutex);  // of down
     std::thread reader, sender;
@@ -106,8 +121,11 @@ class Lanes {
   // How many lanes are the client's, and how many each bridge's.
   void Divide(const std::vector<std::string>& environment, uint32_t wanted);
   void Read(Lane& lane);
-  // False if the records violate the protocol, also those of the other function.
-  bool TakePiece(const wire::LaneHeader& header, std::span<const std::byte> data);
+  // False if the records violate the protocol, also those of the other functions.
+  bool TakePiece(const Lane& lane, const wire::LaneHeader& header, std::span<const std::byte> data);
+  // The same for a lane of a bridge that holds back; *waits is set if the piece stays in the ring.
+  bool TakeOrWait(Lane& lane, const wire::LaneHeader& header, std::span<const std::byte> data,
+                  bool* waits);
   bool ReadRecords(Lane& lane, wire::RingConsumer& log);
   void SendParts(Lane& lane);
   // False if the lane is closed.
@@ -122,6 +140,8 @@ class Lanes {
   uint32_t own_ = 0;  // the client's
   uint32_t bridges_ = 0;
   uint32_t per_bridge_ = 0;
+  bool hold_back_ = false;
+  bool has_choice_ = false;
   std::deque<Group> groups_;  // by bridge; constant after Create
 
   base::Mutex mutex_{base::ranks::kWorkerLanes};

@@ -19,6 +19,7 @@ bool StreamStaging::Acquire(Stream& stream, size_t bytes, StagingBlock* block) {
 void StreamStaging::Release(Stream& stream, const StagingBlock& block) {
   --stream.staging_blocks;
   uses_.staging.Release(block);
+  if (uses_.freed) uses_.freed();
 }
 
 void StreamStaging::ReleaseBlock(Stream* stream, const StagingBlock& block) {

@@ -19,7 +19,8 @@ class StreamStaging {
     Staging& staging;
     HostSegment& host_segment;
     DownWriter& down;
-    std::function<void()> grow;  // runs Staging::Grow on another thread
+    std::function<void()> grow;   // runs Staging::Grow on another thread
+    std::function<void()> freed;  // a block came back; any thread
   };
   explicit StreamStaging(Uses uses) : uses_(std::move(uses)) {}
 

@@ -236,6 +236,7 @@ TEST(Transfer, OtherFailuresAreReportedOnceAndDoNotStay) {
 TEST(Transfers, PiecesInPinnedMemoryAreTakenFirst) {
   std::vector<std::byte> block(1000);
   HostMemory host_memory([](const std::string&) {});
+  BridgeFigures figures;
   Transfers transfers({.credit = [](uint64_t) {},
                        .acquire =
                            [&](Stream&, size_t bytes, StagingBlock* taken) {
@@ -243,7 +244,9 @@ TEST(Transfers, PiecesInPinnedMemoryAreTakenFirst) {
                              return true;
                            },
                        .release = [](Stream*, const StagingBlock&) {},
-                       .host_memory = host_memory});
+                       .lands = {},
+                       .host_memory = host_memory,
+                       .figures = figures});
   auto data = Pattern(block.size());
   ASSERT_TRUE(transfers.Arrived(7, 0, data, Transfers::Way::kLane));
   ASSERT_TRUE(transfers.ExpectCopy(7, 2 * data.size()));

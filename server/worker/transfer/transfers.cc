@@ -41,9 +41,12 @@ bool Transfers::ExpectCopy(uint64_t transfer, uint64_t bytes) {
 }
 
 void Transfers::BeginLanding(uint64_t transfer, const std::shared_ptr<Stream>& stream) {
-  base::MutexLock lock(mutex_);
-  auto found = copies_.find(transfer);
-  if (found != copies_.end()) found->second.stream = stream;
+  {
+    base::MutexLock lock(mutex_);
+    auto found = copies_.find(transfer);
+    if (found != copies_.end()) found->second.stream = stream;
+  }
+  if (uses_.lands) uses_.lands();
 }
 
 bool Transfers::Take(uint64_t transfer, Piece* piece, bool* wrong) {
@@ -68,7 +71,7 @@ void Transfers::PutBack(uint64_t transfer, Piece piece) {
 }
 
 void Transfers::Used(const Piece& piece) {
-  {
+  if (piece.kept) {
     base::MutexLock lock(mutex_);
     Keep(-static_cast<int64_t>(piece.size + kPieceBytes));
   }
@@ -76,7 +79,7 @@ void Transfers::Used(const Piece& piece) {
 }
 
 void Transfers::Drop(Copy& copy, const Piece& piece, uint64_t* credit) {
-  Keep(-static_cast<int64_t>(piece.size + kPieceBytes));
+  if (piece.kept) Keep(-static_cast<int64_t>(piece.size + kPieceBytes));
   if (!piece.credited) *credit += piece.size;
   if (piece.pinned.data != nullptr) uses_.release(copy.stream.get(), piece.pinned);
 }
@@ -98,6 +101,7 @@ void Transfers::FinishCopy(uint64_t transfer) {
     EraseIfDone(transfer, copy);
   }
   if (credit != 0) uses_.credit(credit);
+  if (uses_.lands) uses_.lands();
 }
 
 bool Transfers::Revise(uint64_t transfer, uint64_t offset, std::span<const std::byte> bytes) {
@@ -182,6 +186,7 @@ bool Transfers::ArrivedCopy(uint64_t transfer, Copy& copy, uint64_t offset,
     PutAway(stream.get(), bytes, way, &piece);
     mutex_.Lock();
     --copy.landing;
+    if (way == Way::kBridge) Note(bytes.size(), &piece);
     if (copy.finished) {
       Drop(copy, piece, credit);
     } else if (piece.pinned.data != nullptr) {
@@ -196,6 +201,71 @@ bool Transfers::ArrivedCopy(uint64_t transfer, Copy& copy, uint64_t offset,
   }
   EraseIfDone(transfer, copy);
   return true;
+}
+
+void Transfers::Note(size_t bytes, Piece* piece) {
+  uses_.figures.Received(bytes);
+  if (piece->pinned.data == nullptr) uses_.figures.TookOrdinaryMemory();
+  piece->stored = BridgeFigures::Clock::now();
+}
+
+Transfers::Landed Transfers::MayLand(uint64_t transfer, uint64_t offset, uint64_t bytes,
+                                     std::shared_ptr<Stream>* stream) {
+  base::MutexLock lock(mutex_);
+  auto found = copies_.find(transfer);
+  if (found == copies_.end() || !found->second.announced) return Landed::kNotYet;
+  Copy& copy = found->second;
+  if (!IsInside(offset, bytes, copy.bytes)) return Landed::kWrong;
+  if (copy.finished) {
+    copy.arrived += bytes;
+    EraseIfDone(transfer, copy);
+    return Landed::kTaken;
+  }
+  if (copy.stream == nullptr) return Landed::kNotYet;
+  // What is on its way to the device counts, too.
+  if (copy.stream->staging_blocks.load() * bytes >= limits_.window) return Landed::kNotYet;
+  ++copy.landing;
+  *stream = copy.stream;
+  return Landed::kTaken;
+}
+
+void Transfers::Landing(uint64_t transfer, Piece piece) {
+  uint64_t credit = 0;
+  base::MutexLock lock(mutex_);
+  auto found = copies_.find(transfer);
+  if (found == copies_.end()) return;  // `landing` has kept it
+  Copy& copy = found->second;
+  --copy.landing;
+  if (piece.pinned.data != nullptr) {
+    copy.arrived += piece.size;
+    if (copy.finished) {
+      Drop(copy, piece, &credit);
+    } else {
+      copy.pieces.push_back(std::move(piece));
+    }
+  }
+  EraseIfDone(transfer, copy);
+}
+
+Transfers::Landed Transfers::Land(uint64_t transfer, uint64_t offset,
+                                  std::span<const std::byte> bytes) {
+  std::shared_ptr<Stream> stream;
+  const Landed landed = MayLand(transfer, offset, bytes.size(), &stream);
+  if (stream == nullptr) return landed;
+  Piece piece;
+  piece.offset = offset;
+  piece.size = bytes.size();
+  piece.credited = true;
+  piece.kept = false;
+  const bool there = uses_.acquire(*stream, bytes.size(), &piece.pinned);
+  if (there) {
+    const auto begun = BridgeFigures::Clock::now();
+    std::memcpy(piece.pinned.data, bytes.data(), bytes.size());
+    Note(bytes.size(), &piece);
+    uses_.figures.Add(BridgeFigures::kStore, piece.stored - begun);
+  }
+  Landing(transfer, std::move(piece));
+  return there ? Landed::kTaken : Landed::kNotYet;
 }
 
 Transfers::Copy* Transfers::FindCopy(uint64_t transfer, Way way, bool* refused) {

@@ -22,6 +22,7 @@
 #include "base/mutex.h"
 #include "server/worker/support/host_memory.h"
 #include "server/worker/support/objects.h"
+#include "server/worker/transfer/bridge_figures.h"
 #include "server/worker/transfer/in_flight.h"
 #include "server/worker/transfer/staging.h"
 
@@ -43,7 +44,10 @@ class Transfers {
     std::function<bool(Stream&, size_t bytes, StagingBlock*)> acquire;
     // `stream` is the copy's. It is nullptr while the record has not come or waits behind others.
     std::function<void(Stream* stream, const StagingBlock&)> release;
+    // A copy may take bytes now, or drops them from now on (Land).
+    std::function<void()> lands;
     HostMemory& host_memory;
+    BridgeFigures& figures;
   };
   explicit Transfers(Uses uses) : uses_(std::move(uses)) {}
   // Before the session starts.
@@ -57,6 +61,8 @@ class Transfers {
     StagingBlock pinned;  // without memory: the data is in `bytes`
     std::vector<std::byte> bytes;
     bool credited = false;
+    bool kept = true;                           // counts among the bytes that are kept
+    BridgeFigures::Clock::time_point stored{};  // of a bridge's: when
   };
 
   // A copy of `bytes` bytes will use this transfer. False if the number is in use.
@@ -86,9 +92,14 @@ class Transfers {
 
   // The path by which bytes came. A lane carries the bytes of a piece, or the offset of its slot in
   // the segment (host_segment.h), where the piece stays.
-  enum class Way { kLog, kLane, kSlot };
+  enum class Way { kLog, kLane, kSlot, kBridge };
   // False if the client violates the protocol (too many bytes, outside the range).
   bool Arrived(uint64_t transfer, uint64_t offset, std::span<const std::byte> bytes, Way way);
+  // Bytes that come over a bridge and need no credit: they go to pinned memory, once their copy is
+  // the next of its stream. kNotYet: it is not, or has a window's bytes there; `lands`, or freed
+  // memory, may change that. kWrong: they are outside the copy.
+  enum class Landed { kTaken, kNotYet, kWrong };
+  Landed Land(uint64_t transfer, uint64_t offset, std::span<const std::byte> bytes);
 
   // A module image, with kPadding zeros behind its bytes.
   static constexpr size_t kPadding = 64;
@@ -126,6 +137,11 @@ class Transfers {
   // Releases the lock while it stores the bytes; `landing` keeps the copy meanwhile.
   bool ArrivedCopy(uint64_t transfer, Copy& copy, uint64_t offset, std::span<const std::byte> bytes,
                    Way way, uint64_t* credit) LONGWIRE_REQUIRES(mutex_);
+  // Where bytes can land: with a stream in which they may.
+  Landed MayLand(uint64_t transfer, uint64_t offset, uint64_t bytes,
+                 std::shared_ptr<Stream>* stream) LONGWIRE_EXCLUDES(mutex_);
+  void Landing(uint64_t transfer, Piece piece) LONGWIRE_EXCLUDES(mutex_);
+  void Note(size_t bytes, Piece* piece);  // of a bridge, for the figures
   struct ArrivingImage {
     Image image;
     bool refused = false;  // there is no memory for it

@@ -4,10 +4,17 @@ both, and data-parallel training with a rank on each.
     torch_across.py halves
     torch_across.py devices
     torch_across.py ranks nccl|gloo    with RANK, WORLD_SIZE and MASTER_PORT; each on its device 0
-    torch_across.py collectives        the same; bytes are checked, times are on standard error
+    torch_across.py collectives [BYTES,... SECONDS]
+                                       the same; bytes are checked. Standard error has each step as
+                                       it begins, and its time. Who is not done in the seconds from
+                                       its first step on says what its threads do and ends
 """
+import collections
+import ctypes
 import os
+import pathlib
 import sys
+import threading
 import time
 
 import torch
@@ -103,17 +110,39 @@ def send_receive(mine, values, rank, count):
     return mine, values[0]
 
 
-def collectives():
+def end_after(seconds, step):
+    """Ends a process that stands still. Not at once: what is printed at an exit is wanted, too."""
+    time.sleep(seconds)
+    kinds = collections.Counter()
+    for task in pathlib.Path("/proc/self/task").iterdir():
+        try:
+            state = (task / "stat").read_text().rsplit(")", 1)[1].split()[0]
+            name, wait = ((task / file).read_text().strip() for file in ("comm", "wchan"))
+            kinds[f"{name}, {state}, {wait}"] += 1
+        except OSError:
+            continue
+    print(f"stands still at {step[0]}", *(f"{count} threads: {kind}"
+                                          for kind, count in kinds.most_common(12)),
+          sep="\n", file=sys.stderr, flush=True)
+    ctypes.CDLL(None).exit(3)
+
+
+def collectives(sizes="", seconds=None):
     rank, count = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     torch.cuda.set_device(0)
     distributed.init_process_group("nccl", rank=rank, world_size=count)
-    for size in SIZES:
+    step = ["the start"]
+    if seconds:
+        threading.Thread(target=end_after, args=(float(seconds), step), daemon=True).start()
+    for size in map(int, sizes.split(",")) if sizes else SIZES:
         # Whole numbers, so that every order of a sum is exact.
         values = [torch.arange(size // 4).add(one).remainder(1000).float().cuda()
                   for one in range(count)]
         for call in (all_reduce, all_gather, send_receive):
             times = []
-            for _ in range(ROUNDS):
+            for turn in range(ROUNDS):
+                step[0] = f"{call.__name__} of {size}, {turn}"
+                print(f"begins {step[0]}", file=sys.stderr, flush=True)
                 mine = values[rank].clone()
                 torch.cuda.synchronize()
                 begun = time.perf_counter()

@@ -106,6 +106,13 @@ CUresult Do_lwBridgeState(CallContext& context, const calls::lwBridgeState& call
   return CUDA_SUCCESS;
 }
 
+CUresult Do_lwBridgeFigures(CallContext& context, const calls::lwBridgeFigures& call,
+                            calls::lwBridgeFigures::Reply* reply) {
+  if (call.bridge != 0) return CUDA_ERROR_INVALID_VALUE;
+  reply->sentence = context.Keep(context.session().bridge_figures().Sentence());
+  return CUDA_SUCCESS;
+}
+
 CUresult Do_lwBridgeEnd(CallContext& context, const calls::lwBridgeEnd& call,
                         calls::lwBridgeEnd::Reply*) {
   if (!IsBridge(context, call.bridge)) return CUDA_ERROR_INVALID_VALUE;

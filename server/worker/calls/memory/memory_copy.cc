@@ -13,6 +13,8 @@
 namespace longwire::worker {
 namespace {
 
+using Clock = BridgeFigures::Clock;
+
 // Parts of a copy to the client that one stream has under way: one that the device writes, one that
 // waits, one that is being sent.
 constexpr uint32_t kPartsPerLane = 3;
@@ -64,14 +66,19 @@ CUresult Resolve(CallContext& context, const calls::Place& place, uint64_t bytes
 }
 
 // Copies what lies in the block to `place` at `offset`; the block is free again after that.
+// `given`: when it was given to the device, if it came over a bridge.
 CUresult CopyStaged(CallContext& context, const CopyPlace& place, uint64_t offset, size_t bytes,
-                    const StagingBlock& block) {
+                    const StagingBlock& block, Clock::time_point given = {}) {
   const auto& stream = context.stream();
   CUresult result = CopyPacked(context.driver(), StreamOf(context), place, offset, bytes,
                                block.data, CopyDirection::kToDevice);
-  stream->actions.push_back([&session = context.session(), owner = stream.get(), block](bool) {
-    session.staging().ReleaseBlock(owner, block);
-  });
+  stream->actions.push_back(
+      [&session = context.session(), owner = stream.get(), block, given](bool) {
+        if (given != Clock::time_point{}) {
+          session.bridge_figures().Add(BridgeFigures::kWrite, Clock::now() - given);
+        }
+        session.staging().ReleaseBlock(owner, block);
+      });
   return result;
 }
 
@@ -86,9 +93,14 @@ CUresult Upload(CallContext& context, const CopyPlace& place, uint64_t offset,
 
 // Brings a piece, or what is left of it, to its place. kNotYet: no staging is free for the rest.
 CUresult IssuePiece(CallContext& context, const CopyPlace& place, Transfers::Piece& piece) {
+  Clock::time_point given{};
+  if (piece.stored != given && piece.done == 0) {
+    given = Clock::now();
+    context.session().bridge_figures().Add(BridgeFigures::kIssue, given - piece.stored);
+  }
   if (piece.pinned.data != nullptr) {
     piece.done = piece.size;
-    return CopyStaged(context, place, piece.offset, piece.size, piece.pinned);
+    return CopyStaged(context, place, piece.offset, piece.size, piece.pinned, given);
   }
   // Pieces larger than a block go in parts.
   while (piece.done < piece.size) {
@@ -217,12 +229,16 @@ CUresult SendPieces(CallContext& context, const calls::Place& from, uint64_t byt
     StagingBlock block;
     // No further ahead of the lanes than they need: what they read is then still in the caches.
     bool ahead = by_lanes && stream->staging_blocks >= kPartsPerLane * lanes;
-    if (ahead || !context.session().staging().Acquire(*context.stream(), part, &block))
+    if (ahead || !context.session().staging().Acquire(*context.stream(), part, &block)) {
+      if (to.bridge != 0) session.bridge_figures().Waits();
       return kNotYet;
+    }
+    if (to.bridge != 0) session.bridge_figures().GoesOn();
+    const auto issued = Clock::now();
     result = CopyPacked(context.driver(), StreamOf(context), place, record.progress, part,
                         block.data, CopyDirection::kToHost);
     bool copied = result == CUDA_SUCCESS;
-    Lanes::Part sent = {to.transfer, record.progress, part, block, nullptr, to.bridge};
+    Lanes::Part sent = {to.transfer, record.progress, part, block, nullptr, to.bridge, issued};
     const PartWay way = {
         .lanes = by_lanes,
         .log = by_lanes && to.bridge == 0 && IsForLog(session, record.progress, bytes),
@@ -231,6 +247,11 @@ CUresult SendPieces(CallContext& context, const calls::Place& from, uint64_t byt
     stream->actions.push_back(
         [&session, sent, copied, way, owner = std::weak_ptr<Stream>(stream)](bool good) mutable {
           sent.stream = owner.lock();
+          if (sent.bridge != 0) {
+            const auto now = Clock::now();
+            session.bridge_figures().Add(BridgeFigures::kRead, now - sent.at);
+            sent.at = now;
+          }
           SendPart(session, sent, good && copied, way);
         });
     if (!copied) return result;
