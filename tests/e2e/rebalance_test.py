@@ -99,7 +99,7 @@ class RebalanceTest(unittest.TestCase):
         self.assertEqual({pid: [1 - its] for pid in before}, self.where("batch"))
         why = (f"to make room for a session of 'large' of the tenant 'large' ("
                f"{os.path.realpath(sys.executable)}), which asks for 1 device with 0.5 GiB free")
-        self.assertEqual(2, self.log().count(f" ms, {why}"), self.log())
+        self.assertEqual(2, self.log().count(f" meanwhile, {why}"), self.log())
         self.assertIn(f"moved 2 sessions {why}", self.log())
         seen = scrape.Scrape(self.metrics)
         self.assertEqual(2, seen.values['longwire_moves_total{kind="rebalance"}'])
