@@ -76,8 +76,7 @@ int Unload(const Wish& wish) {
 
 constexpr char kLeftOut[] =
     "policies are shown to administrators and to members of tenants with monitor: true, and this "
-    "is "
-    "neither; on the server's host root and members of its admin_group need no --server";
+    "is neither; on the server's host root and members of its admin_group need no --server";
 
 void PrintPolicy(const transport::PolicyFigures& policy) {
   std::string hooks;

@@ -128,7 +128,7 @@ bool ToProbeTime(int device, uint64_t clock, ProbeTime* time) {
   Clocks& clocks = TheClocks();
   base::MutexLock lock(clocks.mutex);
   if (place >= clocks.compared.size() || !clocks.compared[place]) return false;
-  *time = {clocks.of_device[place].ToHere(clock), clocks.of_device[place].error()};
+  *time = {clocks.of_device[place].ToHere(clock), clocks.of_device[place].ErrorAt(clock)};
   return true;
 }
 

@@ -41,17 +41,35 @@ void ServerClock::Forget() {
   if (places_.size() > kPlaceLimit) places_.pop_front();
 }
 
+const ServerClock::Place& ServerClock::Around(uint64_t server, const Place** after,
+                                              double* part) const {
+  auto next = std::ranges::upper_bound(places_, server, {}, &Place::server);
+  const bool between = next != places_.begin() && next != places_.end();
+  const Place& before = next == places_.begin() ? *next : *std::prev(next);
+  *after = between ? &*next : &before;
+  *part = between ? static_cast<double>(server - before.server) /
+                        static_cast<double>(next->server - before.server)
+                  : 0;
+  return before;
+}
+
 uint64_t ServerClock::ToHere(uint64_t server) const {
   if (places_.empty()) return server;
-  auto after = std::ranges::upper_bound(places_, server, {}, &Place::server);
-  int64_t to_here = after == places_.begin() ? after->to_here : std::prev(after)->to_here;
-  if (after != places_.begin() && after != places_.end()) {
-    const Place& before = *std::prev(after);
-    double part = static_cast<double>(server - before.server) /
-                  static_cast<double>(after->server - before.server);
-    to_here += static_cast<int64_t>(part * static_cast<double>(after->to_here - before.to_here));
-  }
-  return server + static_cast<uint64_t>(to_here);
+  const Place* after = nullptr;
+  double part = 0;
+  const Place& before = Around(server, &after, &part);
+  const auto more =
+      static_cast<int64_t>(part * static_cast<double>(after->to_here - before.to_here));
+  return server + static_cast<uint64_t>(before.to_here + more);
+}
+
+uint64_t ServerClock::ErrorAt(uint64_t server) const {
+  if (places_.empty()) return 0;
+  const Place* after = nullptr;
+  double part = 0;
+  const Place& before = Around(server, &after, &part);
+  return static_cast<uint64_t>((1 - part) * static_cast<double>(before.error) +
+                               part * static_cast<double>(after->error));
 }
 
 }  // namespace longwire::shim

@@ -20,7 +20,10 @@ class ServerClock {
   void Settle();
   // This host's time. Once a round trip behind that time has settled it never changes again.
   uint64_t ToHere(uint64_t server) const;
-  // How wrong that may be: half of the shortest round trip of the newest place.
+  // How wrong that may be at this time of the server's: between two places as far as it lies from
+  // each.
+  uint64_t ErrorAt(uint64_t server) const;
+  // At the newest place: half of its shortest round trip.
   uint64_t error() const { return error_; }
   // The server's clock less this one's.
   int64_t offset() const { return places_.empty() ? 0 : -places_.back().to_here; }
@@ -32,6 +35,9 @@ class ServerClock {
     uint64_t error = 0;
   };
   void Forget();
+  // The places around that time, the same one twice outside of all, and which part of the way from
+  // the first to the second one it is. There is a place.
+  const Place& Around(uint64_t server, const Place** after, double* part) const;
 
   std::deque<Place> places_;
   uint64_t good_at_ = 0;  // the server's time of the newest place that was measured well

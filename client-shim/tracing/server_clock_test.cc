@@ -34,6 +34,20 @@ TEST(ServerClock, LinesLieBetweenPlacesAndTimesKeepTheirOrder) {
   }
 }
 
+TEST(ServerClock, ATimeIsAsUncertainAsTheRoundTripsAroundIt) {
+  ServerClock clock;
+  EXPECT_EQ(clock.ErrorAt(kSecond), 0u);
+  clock.Add(kSecond, 2 * kSecond, kSecond + 2'000'000);
+  clock.Settle();
+  clock.Add(2 * kSecond, 3 * kSecond, 2 * kSecond + 20'000);
+  clock.Settle();
+  EXPECT_EQ(clock.ErrorAt(kSecond), 1'000'000u);
+  EXPECT_EQ(clock.ErrorAt(2 * kSecond), 1'000'000u);
+  EXPECT_NEAR(static_cast<double>(clock.ErrorAt(2 * kSecond + kSecond / 2)), 505'000, 1);
+  EXPECT_EQ(clock.ErrorAt(4 * kSecond), 10'000u);
+  EXPECT_EQ(clock.error(), 10'000u);
+}
+
 TEST(ServerClock, WhatIsBehindARoundTripNeverChanges) {
   ServerClock clock;
   clock.Add(kSecond, 2 * kSecond, kSecond + 2000);

@@ -149,12 +149,14 @@ uint64_t TraceWriter::WriteDeviceSpan(const calls::CallSpan& span, const TracedS
   const uint64_t told = clock.ToHere(span.started);
   const uint64_t started = std::max({told, begun, last});
   last = started + std::max(clock.ToHere(span.ended), told) - told;  // as long as it took
-  file_.Span(part, span.stream, NameOf(span, session), started, last,
-             Member("correlation", TracePosition(session.server, span.position)) + R"(,"call":")" +
-                 CallName(static_cast<CallId>(span.call)) + "\"," +
-                 Member("from_call_ns", started - sent) + "," +
-                 Member("from_issue_ns", started - begun) + "," +
-                 Member("clock_error_ns", span.error + clock.error()));
+  file_.Span(
+      part, span.stream, NameOf(span, session), started, last,
+      Member("correlation", TracePosition(session.server, span.position)) + R"(,"call":")" +
+          CallName(static_cast<CallId>(span.call)) + "\"," +
+          Member("from_call_ns", started - sent) + "," + Member("from_issue_ns", started - begun) +
+          "," +
+          // What was moved to keep the order is as uncertain as it was moved.
+          Member("clock_error_ns", span.error + clock.ErrorAt(span.started) + (started - told)));
   return started;
 }
 
