@@ -47,13 +47,13 @@ TEST_F(KeeperTest, EndOfFileBringsEverythingBackAndTheNextSessionSeesZeros) {
     ASSERT_EQ(answer.files.size(), 10u);
     for (auto& file : answer.files) EXPECT_EQ(pwrite(file.get(), "S", 1, 0), 1);
   }
-  KeeperState state = State([](const KeeperState& s) { return s.idle == 640 * kMiB; });
+  KeeperState state = State([](const KeeperState& s) { return s.idle >= 640 * kMiB; });
   EXPECT_EQ(state.leased, 0u);
   wire::Descriptor next = Attach(2);
   Answer answer = Ask(next, sizes);
   ASSERT_EQ(answer.files.size(), 10u);
   for (auto& file : answer.files) EXPECT_EQ(Content(file), 0);
-  EXPECT_EQ(device.creates, 10);
+  EXPECT_LE(device.creates, 11);  // one is created ahead, if there is time for it
 }
 
 TEST_F(KeeperTest, MemoryOfAWorkerIsNotLentWhileItsProcessLives) {
