@@ -308,11 +308,12 @@ TEST_F(MirrorsTest, OtherBytesOfAWordThatTheDeviceChangedStay) {
   Settle();
   QueueWork();
   memory_[3] = 'p';
-  memory_[16] = 'p';
   DeviceWrites(mirror, 0, "abc");
   EXPECT_EQ(ReturnDeviceWrites(), CUDA_SUCCESS);
   EXPECT_EQ(std::string(memory_, 4), "abcp");
   EXPECT_EQ(context_->once, 0);
+  QueueWork();
+  memory_[16] = 'p';
   DeviceWrites(mirror, 8, "eight bytes");
   EXPECT_EQ(ReturnDeviceWrites(), CUDA_SUCCESS);
   EXPECT_EQ(context_->once, CUDA_ERROR_NOT_SUPPORTED);  // of byte 16
