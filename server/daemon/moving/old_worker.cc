@@ -47,7 +47,7 @@ int32_t HearWorker(int socket, milliseconds patience, std::string* sentence, uin
     *sentence = closed ? "a worker ended meanwhile" : "a worker did not answer in time";
     return -1;
   }
-  *sentence = answer.sentence;
+  if (!answer.sentence.empty()) *sentence = answer.sentence;
   if (calls != nullptr) *calls = answer.calls.value_or(0);
   return answer.code;
 }
@@ -162,7 +162,8 @@ Round OldWorker::HasWrittenAhead(std::string* sentence) {
   uint64_t calls = 0;
   const int32_t code = HearWorker(packets_.get(), kCopyPatience, sentence, &calls);
   if (code == static_cast<int32_t>(transport::kNotReady)) return Round::kNotNow;
-  if (code == base::kNotPermitted) return Round::kRefused;
+  // Or it has ended: what the new one says then, of half a round, is no reason.
+  if (code == base::kNotPermitted || code == -1) return Round::kRefused;
   calls_.before += calls;
   return code == 0 ? Round::kDone : Round::kFailed;
 }
