@@ -4,7 +4,6 @@ import json
 import os
 import re
 import signal
-import subprocess
 import tempfile
 import time
 import unittest
@@ -30,14 +29,8 @@ class MovingAheadTest(TwoServers):
         return self.both
 
     def start_objects(self, longwire, *more):
-        program = subprocess.Popen(
-            longwire.command(longwire.program("driver_many_objects.driver"), str(OBJECTS), *more),
-            env=longwire.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, text=True)
-        self.addCleanup(program.communicate)
-        self.addCleanup(program.kill)
-        self.assertEqual("READY\n", server.next_line(program), self.logs())
-        return program
+        return self.start_ready(longwire, longwire.program("driver_many_objects.driver"),
+                                str(OBJECTS), *more)
 
     def expect_pass(self, program):
         out, err = program.communicate(timeout=120)

@@ -2,7 +2,6 @@
 that they had where they left is free for them again."""
 import ctypes
 import json
-import subprocess
 import sys
 import tempfile
 import unittest
@@ -52,14 +51,7 @@ class MovingMemoryTest(TwoServers):
         return self.both
 
     def start_holding(self, longwire, count, each):
-        program = subprocess.Popen(
-            longwire.command(sys.executable, __file__, "--hold", str(count), str(each)),
-            env=longwire.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, text=True)
-        self.addCleanup(program.communicate)
-        self.addCleanup(program.kill)
-        self.assertEqual("READY\n", server.next_line(program), self.logs())
-        return program
+        return self.start_ready(longwire, sys.executable, __file__, "--hold", str(count), str(each))
 
     def expect_pass(self, program):
         out, err = program.communicate(timeout=120)

@@ -109,27 +109,30 @@ TEST_F(KeeperTest, SaysThatOthersUseTheDevice) {
 }
 
 // The driver gets the memory of a process back after its end, and not at once.
-TEST_F(KeeperTest, WaitsForWhatTheDriverIsJustGettingBack) {
-  auto first = Attach(1);
-  EXPECT_EQ(Ask(first, {512 * kMiB}).refuse.code, kSuccess);
-  device.others = 512 * kMiB;
-  first.Reset();
-  State([](const KeeperState& state) { return state.leased == 0; });
-  auto second = Attach(2);
-  Say(second, Lease{7, {768 * kMiB}});  // of another size: what is idle goes to the driver first
+class KeeperAfterAnEndTest : public KeeperTest {
+ protected:
+  // A session that asks for more than the driver has again.
+  wire::Descriptor AskBehindAnEnd() {
+    auto first = Attach(1);
+    EXPECT_EQ(Ask(first, {512 * kMiB}).refuse.code, kSuccess);
+    device.others = 512 * kMiB;
+    first.Reset();
+    State([](const KeeperState& state) { return state.leased == 0; });
+    auto second = Attach(2);
+    Say(second, Lease{7, {768 * kMiB}});  // of another size: what is idle goes to the driver first
+    return second;
+  }
+};
+
+TEST_F(KeeperAfterAnEndTest, WaitsForWhatTheDriverIsJustGettingBack) {
+  auto second = AskBehindAnEnd();
   EXPECT_FALSE(Hear(second, milliseconds(300)).answered);
   device.others = 0;
   EXPECT_EQ(Hear(second).chunks.size(), 1u);
 }
 
-TEST_F(KeeperTest, WaitsForThatNoLongerThanItCanTake) {
-  auto first = Attach(1);
-  EXPECT_EQ(Ask(first, {512 * kMiB}).refuse.code, kSuccess);
-  device.others = 512 * kMiB;
-  first.Reset();
-  State([](const KeeperState& state) { return state.leased == 0; });
-  auto second = Attach(2);
-  Say(second, Lease{7, {768 * kMiB}});
+TEST_F(KeeperAfterAnEndTest, WaitsForThatNoLongerThanItCanTake) {
+  auto second = AskBehindAnEnd();
   Answer answer = Hear(second, milliseconds(10'000));
   EXPECT_EQ(answer.refuse.code, kOutOfMemory);
   // And then whoever asks is refused at once.
