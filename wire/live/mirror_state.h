@@ -1,0 +1,19 @@
+// A state of the program's memory that differs from the last one in more than one word. Kernels
+// must see all of it or nothing, as nobody knows which of the words is the flag
+// (docs/decisions/0095-whole-states.md).
+#pragma once
+
+#include <cstdint>
+
+#include "base/memory_sizes.h"
+
+namespace longwire::wire {
+
+// Of lwMirrorPush. None: stored at once, in any order. Part: kept until the last one has come.
+enum class MirrorState : uint32_t { kNone = 0, kPart = 1, kLast = 2 };
+
+// Bytes of the deltas of one state together. (A kernel of the device stores it within a time slice
+// of its own.)
+inline constexpr uint64_t kStateBytes = uint64_t{8} << 20;
+
+}  // namespace longwire::wire
