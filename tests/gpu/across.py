@@ -19,9 +19,11 @@ PROGRAMS = ("two_devices.static", "across_order.static", "across_copies.static",
             "across_pinned.static")
 COPIES = ((1, 60), (16, 20), (256, 6), (1024, 2))  # MiB, rounds
 COPY_SECONDS = 50  # begun before this, so that all of them end within a minute
-COLLECTIVE_SIZES = (1 << 10, 1 << 14, 1 << 18, 1 << 20)  # bytes
+COLLECTIVE_SIZES = (1 << 10, 1 << 14, 1 << 18, 1 << 20)  # bytes, word by word
+COLLECTIVE_BULK = (1 << 10, 1 << 16, 1 << 20, 1 << 24, 1 << 26, 1 << 28)  # with live memory
 COLLECTIVE_START = 15  # at most: PyTorch and NCCL start, and the process ends
-COLLECTIVE_SECONDS = 15
+COLLECTIVE_SECONDS = 15  # for a size
+COLLECTIVE_MOST = 40
 FIGURES = ("launch_enqueue", "launch_sustained", "launch_synchronize")
 FIGURE = re.compile(r"^(\w+)\s+([0-9.]+) (\S+)$", re.MULTILINE)
 # Ranks that are on several hosts have neither of these.
@@ -77,28 +79,36 @@ class Group:
 
     def test_ranks(self):
         """Two processes, a rank each on a server of its own; natively on a device of its own."""
-        for backend in ("gloo", "nccl"):
+        for backend, where, more in (("gloo", "longwire", {}), ("nccl", "longwire by unix:", {}),
+                                     ("nccl", "longwire", WORDS)):
+            label = f"torch ranks {backend}, {where.removeprefix('longwire').strip() or 'TCP'}"
             sides = {}
-            for where in ("native", "longwire"):
+            for side in ("native", where):
                 port = server.free_port()
-                running = [self.start_rank(where, rank, backend, port,
-                                           **(WORDS if backend == "nccl" else {}))
+                running = [self.start_rank(side, rank, backend, port, **more)
                            for rank in range(2)]
-                sides[where] = [server.finish(process, SECONDS) for process in running]
-                for rank, result in enumerate(sides[where]):
-                    self.report.keep(f"torch ranks {backend} {rank}", where, result)
-            faults = [f"{where}: rank {rank}: {wrong_torch(result)}"
-                      for where, results in sides.items()
+                sides[side] = [server.finish(process, SECONDS) for process in running]
+                for rank, result in enumerate(sides[side]):
+                    self.report.keep(f"{label} {rank}", side, result)
+            faults = [f"{side}: rank {rank}: {wrong_torch(result)}"
+                      for side, results in sides.items()
                       for rank, result in enumerate(results) if wrong_torch(result)]
-            texts = [result.out for results in sides.values() for result in results]
+            # The first rank's NCCL says its version.
+            texts = [re.sub(r"^NCCL version .*\n", "", result.out, flags=re.MULTILINE)
+                     for results in sides.values() for result in results]
             if not faults and len(set(texts)) != 1:
                 faults = ["ranks have different parameters"]
-            self.row(f"torch ranks {backend}", *(max(one.seconds for one in results)
-                                                 for results in sides.values()), "; ".join(faults))
+            self.row(label, *(max(one.seconds for one in results)
+                              for results in sides.values()), "; ".join(faults))
 
     def test_collectives(self):
         """Natively too over sockets: NCCL as it likes, and by LL as through Longwire. There
         each size has a pair of processes, so that one that stands still says so for itself."""
+        native = self.collectives_of(COLLECTIVE_BULK, "native", {})
+        live = self.collectives_of(COLLECTIVE_BULK, "longwire by unix:", {})
+        for name, alone in native.items():
+            self.row(f"{name}, unix:", alone, live.get(name, float("nan")), "",
+                     f"us; {alone / live.get(name, float('nan')):.3f} of native's speed")
         native, by_ll = (self.collectives_of(COLLECTIVE_SIZES, where, more)
                          for where, more in (("native", {}), ("native, LL", WORDS)))
         for size in COLLECTIVE_SIZES:
@@ -113,8 +123,8 @@ class Group:
         """What a pair of ranks measured before its end or its time. A rank that stands still says
         where, and what its threads do, and ends."""
         port = server.free_port()
-        seconds = COLLECTIVE_SECONDS * len(sizes)
-        running = [self.start_rank(where.split(",")[0], rank, "nccl", port, "collectives",
+        seconds = min(COLLECTIVE_SECONDS * len(sizes), COLLECTIVE_MOST)
+        running = [self.start_rank(where, rank, "nccl", port, "collectives",
                                    ",".join(map(str, sizes)), str(seconds),
                                    LONGWIRE_TRACE="summary", **more) for rank in range(2)]
         results = [server.finish(process, COLLECTIVE_START + seconds) for process in running]
@@ -134,10 +144,11 @@ class Group:
         variables = {**frameworks.environment(TORCH), **SOCKETS, "RANK": rank, "MASTER_PORT": port,
                      "NCCL_HOSTID": f"rank-{rank}", **more}
         one = self.both[rank]
-        if where == "native":
+        if where.startswith("native"):
             return server.start_session(list(map(str, words)), one.environment(
                 CUDA_VISIBLE_DEVICES=rank, **variables))
-        return server.start_session(one.command(*words), one.environment(**variables))
+        door = f"unix:{one.door}" if where.endswith("unix:") else one.address
+        return server.start_session(one.command(*words, server=door), one.environment(**variables))
 
     def test_launches(self):
         """In turn: a program of the first server alone, and one of both on either device."""

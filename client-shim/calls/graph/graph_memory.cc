@@ -61,7 +61,7 @@ CUresult CheckOperation(const CUstreamBatchMemOpParams& one, int device) {
 
 template <class Call>
 CUresult Pack(const CUDA_BATCH_MEM_OP_NODE_PARAMS* params, uint32_t* context_number, Call* call) {
-  constexpr unsigned kMaxOperations = 256;  // as documented
+  constexpr unsigned kMaxOperations = 255;  // as documented
   if (params == nullptr || params->count > kMaxOperations || params->flags != 0 ||
       params->paramArray == nullptr) {
     return CUDA_ERROR_INVALID_VALUE;

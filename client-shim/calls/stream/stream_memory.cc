@@ -134,7 +134,7 @@ CUresult cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t va
 
 CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count,
                                CUstreamBatchMemOpParams* paramArray, unsigned int flags) {
-  constexpr unsigned kMaxOperations = 256;  // as documented
+  constexpr unsigned kMaxOperations = 255;  // as documented
   if (flags != 0 || count > kMaxOperations) return CUDA_ERROR_INVALID_VALUE;
   if (paramArray == nullptr && count != 0) return CUDA_ERROR_INVALID_VALUE;
   Operation operations[kMaxOperations];

@@ -130,6 +130,7 @@ void FillStores(DriverTable& table) {
   };
   table.cuStreamBatchMemOp_v2 = [](CUstream stream, unsigned count,
                                    CUstreamBatchMemOpParams* operations, unsigned) {
+    if (count >= 256) return CUDA_ERROR_INVALID_VALUE;
     const std::vector<CUstreamBatchMemOpParams> all(operations, operations + count);
     return FakeDriver::Get().Issue(stream, "", [all] {
       for (const CUstreamBatchMemOpParams& one : all) {

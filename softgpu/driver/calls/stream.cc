@@ -451,7 +451,7 @@ CUresult cuStreamWriteValue64(CUstream s, CUdeviceptr address, cuuint64_t value,
 }
 CUresult cuStreamBatchMemOp(CUstream s, unsigned int count, CUstreamBatchMemOpParams* operations,
                             unsigned int flags) {
-  constexpr unsigned kMaxOperations = 256;  // as documented
+  constexpr unsigned kMaxOperations = 255;  // as documented
   if (count > kMaxOperations || (count != 0 && operations == nullptr))
     return CUDA_ERROR_INVALID_VALUE;
   return SubmitBatch(s, {operations, operations + count});

@@ -15,8 +15,8 @@ namespace longwire::worker {
 namespace {
 
 constexpr size_t kWord = 8;
-// Of one call of the driver, as documented.
-constexpr size_t kMaxOperations = 256;
+// Of one call of the driver, which refuses 256 and more.
+constexpr size_t kMaxOperations = 255;
 // What the device had in words that are so near each other comes in one copy.
 constexpr uint64_t kNear = 32;  // bytes
 
