@@ -81,7 +81,7 @@ class Group:
         """Two processes, a rank each on a server of its own; natively on a device of its own."""
         for backend, where, more in (("gloo", "longwire", {}), ("nccl", "longwire by unix:", {}),
                                      ("nccl", "longwire", WORDS)):
-            label = f"torch ranks {backend}, {where.removeprefix('longwire').strip() or 'TCP'}"
+            label = f"torch ranks {backend}, {where}"
             sides = {}
             for side in ("native", where):
                 port = server.free_port()
@@ -102,13 +102,16 @@ class Group:
                               for results in sides.values()), "; ".join(faults))
 
     def test_collectives(self):
-        """Natively too over sockets: NCCL as it likes, and by LL as through Longwire. There
-        each size has a pair of processes, so that one that stands still says so for itself."""
+        """Natively too over sockets; NCCL as it likes, through live memory."""
         native = self.collectives_of(COLLECTIVE_BULK, "native", {})
         live = self.collectives_of(COLLECTIVE_BULK, "longwire by unix:", {})
         for name, alone in native.items():
             self.row(f"{name}, unix:", alone, live.get(name, float("nan")), "",
                      f"us; {alone / live.get(name, float('nan')):.3f} of native's speed")
+
+    def test_words(self):
+        """The same over TCP, natively as NCCL likes, and by LL as through Longwire. There each
+        size has a pair of processes, so that one that stands still says so for itself."""
         native, by_ll = (self.collectives_of(COLLECTIVE_SIZES, where, more)
                          for where, more in (("native", {}), ("native, LL", WORDS)))
         for size in COLLECTIVE_SIZES:
@@ -238,7 +241,7 @@ def run(build, report, libraries, only):
         group = Group(build, report, libraries, both)
         report.row(f"{'across: program':40} {'native':>8} {'longwire':>8}")
         for part in ("programs", "torch", "launches", "copies", "ranks",
-                     "collectives"):
+                     "collectives", "words"):
             if any(fnmatch.fnmatch(part, pattern) for pattern in only.split(",")):
                 getattr(group, f"test_{part}")()
         for place, one in enumerate(both):
