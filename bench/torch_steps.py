@@ -1,15 +1,17 @@
 """Steps of PyTorch programs, each with one synchronize, and training that reads its loss rarely.
 
-  torch_steps.py [mlp|gpt|cnn|forward|train]... [--steps N]
+  torch_steps.py [mlp|gpt|cnn|forward|compiled|replayed|train]... [--steps N]
 
   mlp      a training step of a small network of four layers (fp32, 128 x 784)
   gpt      a training step of an 11 M parameter GPT (bf16 autocast, 16 x 256 tokens)
   cnn      a training step of a small convolutional network (fp32, 64 x 3 x 32 x 32)
   forward  that GPT's forward pass, one text of 256 tokens
+  compiled the gpt step by torch.compile
+  replayed the forward pass by torch.compile(mode="reduce-overhead"), which replays graphs
   train    the gpt step without a synchronize, the loss read every 50 steps
 
-Prints "name value unit" lines: the median step of the first four, of train all its steps' time by
-their number, and each kind's last loss or sum, which is the same natively."""
+Prints "name value unit" lines: the median step, of train all its steps' time by their number, and
+each kind's last loss or sum, which is the same natively."""
 import argparse
 import statistics
 import time
@@ -82,8 +84,8 @@ class Training:
 
 
 class Forward:
-    def __init__(self):
-        self.model = Gpt().cuda().eval()
+    def __init__(self, compiled=lambda model: model):
+        self.model = compiled(Gpt().cuda().eval())
         self.tokens = torch.randint(128, (1, 256)).cuda()
 
     @torch.no_grad()
@@ -109,13 +111,19 @@ def cnn():
                             for _ in range(4)], False)
 
 
-def gpt():
+def gpt(compiled=lambda model: model):
     texts = [torch.randint(128, (16, 257)) for _ in range(4)]
-    return Training(Gpt(), [(text[:, :-1].contiguous(), text[:, 1:].contiguous())
-                            for text in texts], True)
+    return Training(compiled(Gpt()), [(text[:, :-1].contiguous(), text[:, 1:].contiguous())
+                                      for text in texts], True)
 
 
-KINDS = {"mlp": mlp, "gpt": gpt, "cnn": cnn, "forward": Forward, "train": gpt}
+def replayed():
+    return Forward(lambda model: torch.compile(model, mode="reduce-overhead"))
+
+
+KINDS = {"mlp": mlp, "gpt": gpt, "cnn": cnn, "forward": Forward,
+         "compiled": lambda: gpt(torch.compile), "replayed": replayed, "train": gpt}
+BY_DEFAULT = [kind for kind in KINDS if kind not in ("compiled", "replayed")]
 
 
 def time_steps(program, steps):
@@ -142,7 +150,7 @@ def time_training(program, steps):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("kinds", nargs="*", default=list(KINDS), metavar="KIND")
+    parser.add_argument("kinds", nargs="*", default=BY_DEFAULT, metavar="KIND")
     parser.add_argument("--steps", type=int, default=100)
     arguments = parser.parse_args()
     torch.use_deterministic_algorithms(True, warn_only=True)

@@ -1,4 +1,4 @@
-"""PyTorch steps natively, through Longwire over TCP, and training over longer wires, in turn; how
+"""PyTorch steps, and JAX's, natively, through Longwire over TCP, and training over longer wires, in turn; how
 often a step waited for the server; and whether the losses are the native ones. "uncached": a step
 with an allocation and a free of the driver's for every tensor (PYTORCH_NO_CUDA_MEMORY_CACHING)."""
 import contextlib
@@ -12,18 +12,27 @@ import server
 from tenants_beside import say
 from wire_table import RELAYS, Column, median, worst
 
-STEPS = pathlib.Path(__file__).resolve().parent / "torch_steps.py"
-ONE_SYNCHRONIZE = ["mlp", "gpt", "cnn", "forward"]
+FOLDER = pathlib.Path(__file__).resolve().parent
+ONE_SYNCHRONIZE = ["mlp", "gpt", "cnn", "forward", "compiled", "replayed", "jax"]
+NAMED_ONLY = ["compiled", "replayed", "jax"]  # compilers take longer than what is measured
 TRAIN_STEPS = 200
 UNCACHED = "cnn"
 KINDS = [*ONE_SYNCHRONIZE, "train", "uncached"]
+BY_DEFAULT = [kind for kind in KINDS if kind not in NAMED_ONLY]
 COUNTS = re.compile(r"calls sent, (\d+) round trips, (\d+) waits for progress")
 # Steps of the two runs whose difference is what a step costs.
 FEW, MANY = 50, 150
 
 
-def program(*words):
-    return [sys.executable, STEPS, *words]
+def program(kind, *words):
+    steps = "jax_steps.py" if kind == "jax" else "torch_steps.py"
+    return [sys.executable, FOLDER / steps, kind, *words]
+
+
+def by_program(kinds):
+    """The kinds that one process measures, for each process."""
+    torch = [kind for kind in kinds if kind != "jax"]
+    return [together for together in (torch, ["jax"] if "jax" in kinds else []) if together]
 
 
 def waits(column, kind, raw):
@@ -74,8 +83,8 @@ def run(build, driver, raw, out, rounds, kinds):
                 column.gather(program(UNCACHED), raw)
             for name, column in columns.items():
                 waited = [] if name in RELAYS else [k for k in ONE_SYNCHRONIZE if k in kinds]
-                if waited:
-                    column.gather(program(*waited), raw)
+                for together in by_program(waited):
+                    column.gather(program(*together), raw)
                 if "train" in kinds:
                     column.gather(program("train", "--steps", TRAIN_STEPS), raw)
         native = columns.get("native")
