@@ -1,6 +1,7 @@
-"""PyTorch steps, and JAX's, natively, through Longwire over TCP, and training over longer wires, in turn; how
-often a step waited for the server; and whether the losses are the native ones. "uncached": a step
-with an allocation and a free of the driver's for every tensor (PYTORCH_NO_CUDA_MEMORY_CACHING)."""
+"""Steps of PyTorch and JAX natively, through Longwire over TCP, and training over longer wires, in
+turn; how often a step waited for the server; and whether the losses are the native ones.
+"uncached": a step with an allocation and a free of the driver's for every tensor
+(PYTORCH_NO_CUDA_MEMORY_CACHING)."""
 import contextlib
 import os
 import pathlib
