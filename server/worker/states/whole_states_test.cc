@@ -364,6 +364,29 @@ class NoRoomTest : public WholeStatesTest {
   }
 };
 
+// Under MPS.
+class TogetherTest : public WholeStatesTest {
+ protected:
+  void Change(DriverTable& driver) override {
+    static decltype(driver.cuDeviceGetAttribute) others;
+    others = driver.cuDeviceGetAttribute;
+    driver.cuDeviceGetAttribute = [](int* value, CUdevice_attribute asked, CUdevice device) {
+      const CUresult result = others(value, asked, device);
+      if (asked == CU_DEVICE_ATTRIBUTE_MPS_ENABLED) *value = 1;
+      return result;
+    };
+  }
+};
+
+TEST_F(TogetherTest, WithoutTurnsAStateWaits) {
+  std::ranges::fill(host_, kStates);
+  session_->ExpectProgress(kMirrors, PushState());
+  EXPECT_EQ(OnDevice(0), 0u);
+  LaunchKernel("look_at_pairs");
+  session_->ExpectProgress(kOne, launched_);
+  EXPECT_EQ(OnDevice(0), kStates);
+}
+
 TEST_F(NoRoomTest, AStateWaitsForTheNextLaunch) {
   std::ranges::fill(host_, kStates);
   session_->ExpectProgress(kMirrors, PushState());
