@@ -25,7 +25,7 @@ constexpr uint64_t kLeastBytes = uint64_t{1} << 20;  // of the buffers
 constexpr unsigned kThreads = 256;                   // of a block
 constexpr uint64_t kMaxBlocks = 128;
 // Where there was no room it is tried again after this time.
-constexpr std::chrono::seconds kRetry{10};
+constexpr std::chrono::seconds kRetry{60};
 
 // Without it the program's own context stores, and kernels may see a part of a state.
 bool TakesTurns() {

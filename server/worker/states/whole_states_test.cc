@@ -242,13 +242,11 @@ TEST_F(WholeStatesTest, ALookBringsAllThatHasChangedAndEachOnce) {
 // Two copies are never the same, so the second context takes the bytes.
 TEST_F(WholeStatesTest, ALookBringsAStateOfAKernelThatWritesAllTheTime) {
   LaunchKernel("count_in_pairs");
-  size_t received = 0;
-  for (int look = 0; look < 40; ++look) {
+  for (size_t received = 0; received < 40;) {
     Look();
     received += Received();
-    EXPECT_LE(host_[0] - host_.back(), 1u) << "the first word is written first";
+    ASSERT_LE(host_[0] - host_.back(), 1u) << "the first word is written first";
   }
-  EXPECT_GT(received, 40u);
   shadow_ = host_;
   host_[1] = host_[2] = 1;
   session_->ExpectProgress(kMirrors, PushState());

@@ -385,7 +385,7 @@ CUresult Do_lwMirrorLook(CallContext& context, const calls::lwMirrorLook& call,
   WorkerSession& session = context.session();
   if (call.mirror.empty()) return StoreKept(context);
   if (context.call().step != 0) return FinishLook(context);
-  if (call.whole && call.independent) return CUDA_ERROR_INVALID_VALUE;
+  if (call.whole && (call.independent || context.capturing())) return CUDA_ERROR_INVALID_VALUE;
   auto parts = std::make_shared<std::vector<LookPart>>();
   CUresult result = PartsOf(call, session.mirrors(), parts.get());
   if (result != CUDA_SUCCESS) return result;

@@ -33,7 +33,8 @@ void DropPart(CallContext& context) {
 
 CUresult AddPart(CallContext& context, const calls::lwMirrorPush& call) {
   WorkerSession& session = context.session();
-  if (call.state > static_cast<uint32_t>(wire::MirrorState::kLast)) return CUDA_ERROR_INVALID_VALUE;
+  const bool known = call.state <= static_cast<uint32_t>(wire::MirrorState::kLast);
+  if (!known || context.capturing()) return CUDA_ERROR_INVALID_VALUE;
   auto mirror = session.mirrors().Find(call.mirror);
   if (mirror == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   std::vector<wire::DeltaRun> runs;
@@ -179,6 +180,7 @@ CUresult PushState(CallContext& context, const calls::lwMirrorPush& call) {
     return kNotYet;
   }
   if (record.step == kBorder) return StoreKept(context);
+  if (kept.state == nullptr) return CUDA_SUCCESS;
   if (!kept.state->has_shadows) return kNotYet;
   const int32_t device = context.stream()->context->device;
   auto answer = StateTurns::Answer::kNever;
