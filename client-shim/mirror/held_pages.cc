@@ -125,12 +125,12 @@ class Holder {
  public:
   explicit Holder(int faults) : faults_(faults) {}
 
-  Holding Run(std::span<const PageRange> asked, HeldFor use, HeldBody body, void* own) {
+  HoldResult Run(std::span<const PageRange> asked, HeldFor use, HeldBody body, void* own) {
     std::vector<HeldRange> ranges;
-    if (!SplitByMappings(WholePages(asked), use, &ranges)) return Holding::kNotNow;
+    if (!SplitByMappings(WholePages(asked), use, &ranges)) return HoldResult::kNotNow;
     Elsewhere elsewhere;
     if (!table_.Reserve(ranges.size() * sizeof(HeldRange)) || !elsewhere.Reserve(ranges)) {
-      return Holding::kNotNow;
+      return HoldResult::kNotNow;
     }
     auto* table = reinterpret_cast<HeldRange*>(table_.data());
     std::copy(ranges.begin(), ranges.end(), table);
@@ -139,7 +139,7 @@ class Holder {
     const bool done = Hold({table, ranges.size()}, use, body, own, &gone);
     lock.Unlock();
     elsewhere.Return({table, ranges.size()}, gone);
-    return done ? Holding::kDone : Holding::kNotNow;
+    return done ? HoldResult::kDone : HoldResult::kNotNow;
   }
 
  private:
@@ -241,11 +241,11 @@ class HoldingThread {
     return stage_ == Stage::kReady;
   }
 
-  Holding Ask(const Request& request) {
+  HoldResult Ask(const Request& request) {
     base::MutexLock lock(mutex_);
     while (request_ != nullptr) changed_.Wait(lock);
     const Request asked = request;
-    Holding answer = Holding::kNotNow;
+    HoldResult answer = HoldResult::kNotNow;
     request_ = &asked;
     answer_ = &answer;
     changed_.NotifyAll();
@@ -277,7 +277,7 @@ class HoldingThread {
       const Request request = *request_;
       const std::vector<PageRange> ranges(request.ranges.begin(), request.ranges.end());
       lock.Unlock();
-      const Holding answer = holder.Run(ranges, request.use, request.body, request.own);
+      const HoldResult answer = holder.Run(ranges, request.use, request.body, request.own);
       lock.Lock();
       *answer_ = answer;
       request_ = nullptr;
@@ -294,7 +294,7 @@ class HoldingThread {
   Stage stage_ LONGWIRE_GUARDED_BY(mutex_) = Stage::kStarting;
   int mark_ LONGWIRE_GUARDED_BY(mutex_) = -1;
   const Request* request_ LONGWIRE_GUARDED_BY(mutex_) = nullptr;
-  Holding* answer_ LONGWIRE_GUARDED_BY(mutex_) = nullptr;
+  HoldResult* answer_ LONGWIRE_GUARDED_BY(mutex_) = nullptr;
 };
 
 HoldingThread& TheThread() {
@@ -309,13 +309,18 @@ bool MayHoldPages() {
   return may;
 }
 
-Holding WhileHeld(std::span<const PageRange> ranges, HeldFor use, HeldBody body, void* own) {
+bool CanBeHeld(std::span<const PageRange> ranges, HeldFor use) {
+  std::vector<HeldRange> parts;
+  return MayHoldPages() && SplitByMappings(WholePages(ranges), use, &parts);
+}
+
+HoldResult WhileHeld(std::span<const PageRange> ranges, HeldFor use, HeldBody body, void* own) {
   static const bool holds = !wire::GuardIsOff("held_pages");
-  if (!MayHoldPages()) return Holding::kNever;
+  if (!MayHoldPages()) return HoldResult::kNever;
   if (holds) return TheThread().Ask({ranges, use, body, own});
   constexpr HeldRange kInPlace{0, 0, 0};
   body(HeldView({&kInPlace, 1}), own);
-  return Holding::kDone;
+  return HoldResult::kDone;
 }
 
 }  // namespace longwire::shim

@@ -49,10 +49,13 @@ enum class HeldFor { kReading, kWriting };
 
 // kNotNow: some page is not private memory, is protected, locked or not there. kNever: the system
 // does not let the process. The memory is then as before.
-enum class Holding { kDone, kNotNow, kNever };
+enum class HoldResult { kDone, kNotNow, kNever };
 
 // Holds the pages of all ranges at once. The caller may hold locks without a rank.
-Holding WhileHeld(std::span<const PageRange> ranges, HeldFor use, HeldBody body, void* own);
+HoldResult WhileHeld(std::span<const PageRange> ranges, HeldFor use, HeldBody body, void* own);
+
+// Whether the pages are of the kind that can be held, as far as that is known beforehand.
+bool CanBeHeld(std::span<const PageRange> ranges, HeldFor use);
 
 // Whether the system lets the process; found out at the first call.
 bool MayHoldPages();

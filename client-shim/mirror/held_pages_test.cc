@@ -56,7 +56,7 @@ class HeldPagesTest : public ::testing::Test {
     ASSERT_TRUE(memory_.Reserve(sizeof(Own)));
     own_ = new (memory_.data()) Own;
   }
-  Holding Hold(const PageRange& range, HeldBody body, HeldFor use = HeldFor::kWriting) {
+  HoldResult Hold(const PageRange& range, HeldBody body, HeldFor use = HeldFor::kWriting) {
     return WhileHeld({&range, 1}, use, body, own_);
   }
   static Own& At(void* own) { return *static_cast<Own*>(own); }
@@ -96,7 +96,7 @@ TEST_F(HeldPagesTest, WhatIsReadIsAState) {
                        for (int pause = 0; pause < kPause; ++pause) asm volatile("");
                      }
                    }),
-              Holding::kDone);
+              HoldResult::kDone);
     torn += own_->value[0] - own_->value[1] > 1;  // written, and the flag not yet
     states += own_->value[1] != last;
     last = own_->value[1];
@@ -136,7 +136,7 @@ TEST_F(HeldPagesTest, WhatIsWrittenIsSeenAtOnce) {
                        for (int pause = 0; pause < kPause; ++pause) asm volatile("");
                      }
                    }),
-              Holding::kDone);
+              HoldResult::kDone);
   }
   stop = true;
   reader.join();
@@ -163,7 +163,7 @@ TEST_F(HeldPagesTest, SystemCallsWait) {
       failed += pwrite(fd, pages.memory, pages.bytes, 0) != static_cast<ssize_t>(pages.bytes);
     }
   });
-  for (int i = 0; i < kRounds; ++i) ASSERT_EQ(Hold(pages.range(), Nothing), Holding::kDone);
+  for (int i = 0; i < kRounds; ++i) ASSERT_EQ(Hold(pages.range(), Nothing), HoldResult::kDone);
   stop = true;
   caller.join();
   std::fclose(file);
@@ -173,10 +173,10 @@ TEST_F(HeldPagesTest, SystemCallsWait) {
 TEST_F(HeldPagesTest, MappingsAndMemoryDoNotGrow) {
   const Pages pages(64 * kPage);
   std::memset(pages.memory, 'x', pages.bytes / 2);
-  ASSERT_EQ(Hold(pages.range(), Nothing), Holding::kDone);
+  ASSERT_EQ(Hold(pages.range(), Nothing), HoldResult::kDone);
   auto held = [&](uint64_t begin, uint64_t end) {
     const PageRange part{AddressOf(pages.memory) + begin * kPage, (end - begin) * kPage};
-    EXPECT_EQ(Hold(part, Nothing), Holding::kDone);
+    EXPECT_EQ(Hold(part, Nothing), HoldResult::kDone);
   };
   const size_t before = Mappings();
   for (int i = 0; i < kRounds; ++i) {
@@ -200,7 +200,7 @@ TEST_F(HeldPagesTest, FirstTouchesWait) {
         pages.word(page * kPage) = page + 1;
       }
     });
-    for (int k = 0; k < 5; ++k) EXPECT_EQ(Hold(pages.range(), Nothing), Holding::kDone);
+    for (int k = 0; k < 5; ++k) EXPECT_EQ(Hold(pages.range(), Nothing), HoldResult::kDone);
     toucher.join();
     for (uint64_t page = 0; page < 64; ++page) ASSERT_EQ(pages.word(page * kPage), page + 1);
   }
@@ -221,12 +221,12 @@ TEST_F(HeldPagesTest, LargePagesAreHeldAndLockedOnesAreNot) {
   };
   const std::string before = locked();
   for (int i = 0; i < 200; ++i) {
-    ASSERT_EQ(Hold(pages.range(), Nothing), Holding::kDone);
+    ASSERT_EQ(Hold(pages.range(), Nothing), HoldResult::kDone);
     const PageRange some{AddressOf(pages.memory) + 3 * kPage, kLarge};
-    ASSERT_EQ(Hold(some, Nothing), Holding::kDone);
+    ASSERT_EQ(Hold(some, Nothing), HoldResult::kDone);
   }
   // The system would count it once more each time.
-  EXPECT_EQ(Hold(more.range(), Nothing), Holding::kNotNow);
+  EXPECT_EQ(Hold(more.range(), Nothing), HoldResult::kNotNow);
   EXPECT_EQ(locked(), before);
   for (uint64_t at = 0; at < pages.bytes; at += 8) ASSERT_EQ(pages.word(at), at);
 }
@@ -240,17 +240,17 @@ TEST_F(HeldPagesTest, WhatCannotBeHeldStaysAsItIs) {
     const PageRange ranges[] = {pages.range(), other};
     return WhileHeld(ranges, HeldFor::kWriting, Nothing, own_);
   };
-  EXPECT_EQ(both(shared.range()), Holding::kNotNow);
+  EXPECT_EQ(both(shared.range()), HoldResult::kNotNow);
   EXPECT_EQ(shared.word(8), 5u);
-  EXPECT_EQ(both({4 * kPage, kPage}), Holding::kNotNow) << "nothing is there";
+  EXPECT_EQ(both({4 * kPage, kPage}), HoldResult::kNotNow) << "nothing is there";
   ASSERT_EQ(mprotect(pages.memory + 4 * kPage, kPage, PROT_READ), 0);
-  EXPECT_EQ(Hold(pages.range(), Nothing), Holding::kNotNow);
-  EXPECT_EQ(Hold(pages.range(), Nothing, HeldFor::kReading), Holding::kDone);
+  EXPECT_EQ(Hold(pages.range(), Nothing), HoldResult::kNotNow);
+  EXPECT_EQ(Hold(pages.range(), Nothing, HeldFor::kReading), HoldResult::kDone);
   ASSERT_EQ(mprotect(pages.memory + 4 * kPage, kPage, PROT_NONE), 0);
-  EXPECT_EQ(Hold(pages.range(), Nothing, HeldFor::kReading), Holding::kNotNow);
+  EXPECT_EQ(Hold(pages.range(), Nothing, HeldFor::kReading), HoldResult::kNotNow);
   ASSERT_EQ(mprotect(pages.memory, pages.bytes, PROT_READ | PROT_WRITE), 0);
   EXPECT_EQ(std::string(pages.memory, pages.bytes), std::string(pages.bytes, 'x'));
-  EXPECT_EQ(Hold(pages.range(), Nothing), Holding::kDone);
+  EXPECT_EQ(Hold(pages.range(), Nothing), HoldResult::kDone);
 }
 
 // Several mappings in a range, several ranges in a page, in any order.
@@ -271,7 +271,7 @@ TEST_F(HeldPagesTest, RangesNeedNotBeMappings) {
                   }
                 },
                 own_),
-            Holding::kDone);
+            HoldResult::kDone);
   EXPECT_EQ(pages.word(7 * kPage + 8), 1u);
   EXPECT_EQ(pages.word(16), 2u);
   EXPECT_EQ(pages.word(4 * kPage), 3u);
@@ -282,7 +282,7 @@ TEST_F(HeldPagesTest, TheAskersOwnStackIsHeld) {
   alignas(4096) volatile char here[2 * kPage] = {};
   here[0] = 7;
   const PageRange range{AddressOf(here), sizeof here};
-  for (int i = 0; i < 100; ++i) ASSERT_EQ(Hold(range, Nothing), Holding::kDone);
+  for (int i = 0; i < 100; ++i) ASSERT_EQ(Hold(range, Nothing), HoldResult::kDone);
   EXPECT_EQ(here[0], 7);
 }
 
@@ -291,7 +291,7 @@ TEST_F(HeldPagesTest, AChildHasAllPages) {
   std::memset(pages.memory, 'x', pages.bytes);
   std::atomic<bool> stop{false};
   std::thread holder([&] {
-    while (!stop) EXPECT_EQ(Hold(pages.range(), Nothing), Holding::kDone);
+    while (!stop) EXPECT_EQ(Hold(pages.range(), Nothing), HoldResult::kDone);
   });
   for (int i = 0; i < 50; ++i) {
     const pid_t child = fork();
@@ -324,7 +324,7 @@ TEST_F(HeldPagesTest, PagesComeBackAtTheLimitOfMappings) {
                      ++At(own).rounds;
                    }
                  }),
-            Holding::kDone);
+            HoldResult::kDone);
   const std::string now(pages.memory, pages.bytes);
   munmap(room.memory, room.bytes);
   EXPECT_EQ(now, std::string(pages.bytes, 'x'));
