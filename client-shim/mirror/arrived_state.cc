@@ -7,6 +7,7 @@
 
 #include "base/memory_sizes.h"
 #include "client-shim/mirror/held_pages.h"
+#include "client-shim/mirror/program_state.h"
 #include "client-shim/support/never_destroyed.h"
 #include "client-shim/support/private_memory.h"
 
@@ -21,6 +22,7 @@ struct Change {
   std::byte* shadow = nullptr;
   const std::byte* is = nullptr;
   size_t bytes = 0;
+  const Mirror* mirror = nullptr;
 };
 
 // What is used while the pages are held, all of it in private memory.
@@ -62,7 +64,7 @@ class Plan {
     std::byte* shadow = mirror.shadow + offset;
     while (!is.empty()) {
       const size_t bytes = std::min(is.size(), base::kPageBytes - address % base::kPageBytes);
-      changes_.push_back({address, shadow, is.data(), bytes});
+      changes_.push_back({address, shadow, is.data(), bytes, &mirror});
       bytes_ += bytes;
       address += bytes;
       shadow += bytes;
@@ -80,12 +82,13 @@ class Plan {
     all->changes = reinterpret_cast<Change*>(all + 1);
     auto* bytes = reinterpret_cast<std::byte*>(all->changes + changes_.size());
     std::vector<PageRange> ranges;
+    const Mirror* before = nullptr;
     for (size_t i = 0; i < changes_.size(); ++i) {
       const Change& change = changes_[i];
       all->changes[i] = change;
       all->changes[i].is = bytes;
       bytes = std::copy_n(change.is, change.bytes, bytes);
-      AddPage(change.address - change.address % base::kPageBytes, &ranges);
+      AddPage(change, std::exchange(before, change.mirror) == change.mirror, &ranges);
     }
     const HoldResult held = WhileHeld(ranges, HeldFor::kWriting, ApplyWhileHeld, all);
     *conflict = all->conflict;
@@ -93,10 +96,11 @@ class Plan {
   }
 
  private:
-  // Pages that are near each other are held together.
-  static void AddPage(uint64_t page, std::vector<PageRange>* ranges) {
+  // Pages of a mirror that are near each other are held together.
+  static void AddPage(const Change& change, bool same_mirror, std::vector<PageRange>* ranges) {
     constexpr uint64_t kNear = 16 * base::kPageBytes;
-    if (!ranges->empty()) {
+    const uint64_t page = change.address - change.address % base::kPageBytes;
+    if (same_mirror) {
       PageRange& last = ranges->back();
       const uint64_t end = last.address + last.bytes;
       if (page >= last.address && page < end + kNear) {
@@ -104,7 +108,7 @@ class Plan {
         return;
       }
     }
-    ranges->push_back({page, base::kPageBytes});
+    ranges->push_back({page, base::kPageBytes, MayBeShared(change.mirror->range)});
   }
 
   std::vector<Change> changes_;

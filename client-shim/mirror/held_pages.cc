@@ -43,7 +43,8 @@ std::vector<PageRange> WholePages(std::span<const PageRange> ranges) {
   for (const PageRange& range : ranges) {
     if (range.bytes == 0) continue;
     const uint64_t begin = base::RoundDown(range.address, kPage);
-    sorted.push_back({begin, base::RoundUp(range.address + range.bytes, kPage) - begin});
+    sorted.push_back(
+        {begin, base::RoundUp(range.address + range.bytes, kPage) - begin, range.may_be_shared});
   }
   std::ranges::sort(sorted, {}, &PageRange::address);
   std::vector<PageRange> pages;
@@ -54,6 +55,7 @@ std::vector<PageRange> WholePages(std::span<const PageRange> ranges) {
     }
     PageRange& last = pages.back();
     last.bytes = std::max(last.bytes, range.address + range.bytes - last.address);
+    last.may_be_shared = last.may_be_shared && range.may_be_shared;
   }
   return pages;
 }
@@ -77,9 +79,11 @@ bool SplitByMappings(std::span<const PageRange> pages, HeldFor use,
       if (mapping == mappings.end() || mapping->begin > at) return false;
       const bool allowed =
           mapping->may_read() && (use == HeldFor::kReading || mapping->may_write());
-      if (!allowed || mapping->is_shared() || mapping->inode != 0) return false;
+      const bool shared = mapping->is_shared();
+      const bool alone = shared ? range.may_be_shared : mapping->inode == 0;
+      if (!allowed || !alone) return false;
       const uint64_t end = std::min(range.address + range.bytes, mapping->end);
-      ranges->push_back({at, end - at, 0});
+      ranges->push_back({at, end - at, 0, shared});
       if (IsLocked(ranges->back())) return false;
       at = end;
     }
@@ -161,7 +165,9 @@ class Holder {
   }
 
   bool Register(const HeldRange& range) const {
-    uffdio_register wanted{{range.address, range.bytes}, UFFDIO_REGISTER_MODE_MISSING, 0};
+    uint64_t modes = UFFDIO_REGISTER_MODE_MISSING;
+    if (range.shared) modes |= UFFDIO_REGISTER_MODE_MINOR;  // pages that the file has
+    uffdio_register wanted{{range.address, range.bytes}, modes, 0};
     return ioctl(faults_, UFFDIO_REGISTER, &wanted) == 0;
   }
   static bool Move(const HeldRange& range) {
@@ -309,16 +315,11 @@ bool MayHoldPages() {
   return may;
 }
 
-bool CanBeHeld(std::span<const PageRange> ranges, HeldFor use) {
-  std::vector<HeldRange> parts;
-  return MayHoldPages() && SplitByMappings(WholePages(ranges), use, &parts);
-}
-
 HoldResult WhileHeld(std::span<const PageRange> ranges, HeldFor use, HeldBody body, void* own) {
   static const bool holds = !wire::GuardIsOff("held_pages");
   if (!MayHoldPages()) return HoldResult::kNever;
   if (holds) return TheThread().Ask({ranges, use, body, own});
-  constexpr HeldRange kInPlace{0, 0, 0};
+  constexpr HeldRange kInPlace{};
   body(HeldView({&kInPlace, 1}), own);
   return HoldResult::kDone;
 }

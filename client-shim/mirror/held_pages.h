@@ -16,11 +16,14 @@ namespace longwire::shim {
 
 struct PageRange {
   uint64_t address = 0, bytes = 0;
+  // It may lie in a shared mapping, which nobody else reads or writes meanwhile.
+  bool may_be_shared = false;
 };
 
 // A range of whole pages in one mapping, and where it is meanwhile.
 struct HeldRange {
   uint64_t address = 0, bytes = 0, place = 0;
+  bool shared = false;
 };
 
 class HeldView {
@@ -53,9 +56,6 @@ enum class HoldResult { kDone, kNotNow, kNever };
 
 // Holds the pages of all ranges at once. The caller may hold locks without a rank.
 HoldResult WhileHeld(std::span<const PageRange> ranges, HeldFor use, HeldBody body, void* own);
-
-// Whether the pages are of the kind that can be held, as far as that is known beforehand.
-bool CanBeHeld(std::span<const PageRange> ranges, HeldFor use);
 
 // Whether the system lets the process; found out at the first call.
 bool MayHoldPages();

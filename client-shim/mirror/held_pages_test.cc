@@ -28,18 +28,20 @@ uint64_t AddressOf(const volatile void* memory) { return reinterpret_cast<uint64
 struct Pages {
   explicit Pages(uint64_t size, int kind = MAP_PRIVATE)
       : bytes(size),
+        shared(kind == MAP_SHARED),
         memory(static_cast<char*>(
             mmap(nullptr, size, PROT_READ | PROT_WRITE, kind | MAP_ANONYMOUS, -1, 0))) {}
   ~Pages() { munmap(memory, bytes); }
   Pages(const Pages&) = delete;
   Pages& operator=(const Pages&) = delete;
 
-  PageRange range() const { return {AddressOf(memory), bytes}; }
+  PageRange range() const { return {AddressOf(memory), bytes, shared}; }
   volatile uint64_t& word(uint64_t at) const {
     return *reinterpret_cast<volatile uint64_t*>(memory + at);
   }
 
   const uint64_t bytes;
+  const bool shared;
   char* const memory;
 };
 
@@ -70,12 +72,16 @@ class HeldPagesTest : public ::testing::Test {
   Own* own_ = nullptr;
 };
 
+// In private and in shared mappings.
+class HeldKindsTest : public HeldPagesTest, public ::testing::WithParamInterface<int> {};
+INSTANTIATE_TEST_SUITE_P(Kinds, HeldKindsTest, ::testing::Values(MAP_PRIVATE, MAP_SHARED));
+
 constexpr int kRounds = 3000;
 constexpr int kPause = 10000;  // some microseconds
 
 // One word on each of two pages; whoever holds them finds both as they were written, in order.
-TEST_F(HeldPagesTest, WhatIsReadIsAState) {
-  const Pages pages(8 * kPage);
+TEST_P(HeldKindsTest, WhatIsReadIsAState) {
+  const Pages pages(8 * kPage, GetParam());
   std::atomic<bool> stop{false};
   std::thread writer([&] {
     for (uint64_t round = 1; !stop; ++round) {
@@ -108,8 +114,8 @@ TEST_F(HeldPagesTest, WhatIsReadIsAState) {
 }
 
 // What is written while pages are held is there for all at once, and nothing else is lost.
-TEST_F(HeldPagesTest, WhatIsWrittenIsSeenAtOnce) {
-  const Pages pages(8 * kPage);
+TEST_P(HeldKindsTest, WhatIsWrittenIsSeenAtOnce) {
+  const Pages pages(8 * kPage, GetParam());
   std::atomic<bool> stop{false};
   std::atomic<int> torn{0};
   std::thread reader([&] {
@@ -147,8 +153,8 @@ TEST_F(HeldPagesTest, WhatIsWrittenIsSeenAtOnce) {
   EXPECT_EQ(pages.word(7 * kPage), counted);
 }
 
-TEST_F(HeldPagesTest, SystemCallsWait) {
-  const Pages pages(64 * kPage);
+TEST_P(HeldKindsTest, SystemCallsWait) {
+  const Pages pages(64 * kPage, GetParam());
   std::atomic<bool> stop{false};
   std::atomic<int> failed{0};
   std::FILE* file = std::tmpfile();
@@ -170,12 +176,13 @@ TEST_F(HeldPagesTest, SystemCallsWait) {
   EXPECT_EQ(failed, 0);
 }
 
-TEST_F(HeldPagesTest, MappingsAndMemoryDoNotGrow) {
-  const Pages pages(64 * kPage);
+TEST_P(HeldKindsTest, MappingsAndMemoryDoNotGrow) {
+  const Pages pages(64 * kPage, GetParam());
   std::memset(pages.memory, 'x', pages.bytes / 2);
   ASSERT_EQ(Hold(pages.range(), Nothing), HoldResult::kDone);
   auto held = [&](uint64_t begin, uint64_t end) {
-    const PageRange part{AddressOf(pages.memory) + begin * kPage, (end - begin) * kPage};
+    const PageRange part{AddressOf(pages.memory) + begin * kPage, (end - begin) * kPage,
+                         pages.shared};
     EXPECT_EQ(Hold(part, Nothing), HoldResult::kDone);
   };
   const size_t before = Mappings();
@@ -191,9 +198,9 @@ TEST_F(HeldPagesTest, MappingsAndMemoryDoNotGrow) {
 }
 
 // Pages that nobody has touched are touched while they are held, and before and behind it.
-TEST_F(HeldPagesTest, FirstTouchesWait) {
+TEST_P(HeldKindsTest, FirstTouchesWait) {
   for (int i = 0; i < 200; ++i) {
-    const Pages pages(64 * kPage);
+    const Pages pages(64 * kPage, GetParam());
     std::thread toucher([&] {
       for (uint64_t page = 0; page < 64; ++page) {
         EXPECT_EQ(pages.word(page * kPage), 0u);
@@ -240,7 +247,8 @@ TEST_F(HeldPagesTest, WhatCannotBeHeldStaysAsItIs) {
     const PageRange ranges[] = {pages.range(), other};
     return WhileHeld(ranges, HeldFor::kWriting, Nothing, own_);
   };
-  EXPECT_EQ(both(shared.range()), HoldResult::kNotNow);
+  EXPECT_EQ(both({AddressOf(shared.memory), shared.bytes}), HoldResult::kNotNow);
+  EXPECT_EQ(both(shared.range()), HoldResult::kDone);
   EXPECT_EQ(shared.word(8), 5u);
   EXPECT_EQ(both({4 * kPage, kPage}), HoldResult::kNotNow) << "nothing is there";
   ASSERT_EQ(mprotect(pages.memory + 4 * kPage, kPage, PROT_READ), 0);
@@ -310,8 +318,8 @@ TEST_F(HeldPagesTest, AChildHasAllPages) {
 }
 
 // Without room for one more mapping, pages come back all the same.
-TEST_F(HeldPagesTest, PagesComeBackAtTheLimitOfMappings) {
-  const Pages pages(4 * kPage);
+TEST_P(HeldKindsTest, PagesComeBackAtTheLimitOfMappings) {
+  const Pages pages(4 * kPage, GetParam());
   std::memset(pages.memory, 'x', pages.bytes);
   const Pages room(uint64_t{70000} * 2 * kPage);
   own_->address[0] = AddressOf(room.memory);

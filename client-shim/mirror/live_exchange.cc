@@ -11,6 +11,7 @@
 #include "base/memory_sizes.h"
 #include "client-shim/mirror/arrived_state.h"
 #include "client-shim/mirror/file_mirrors.h"
+#include "client-shim/mirror/held_pages.h"
 #include "client-shim/mirror/look_choice.h"
 #include "client-shim/mirror/mirror_table.h"
 #include "client-shim/mirror/one_word.h"
@@ -258,11 +259,14 @@ bool Exchange::SendAllWords(Mirrors& mirrors, const Compared& all) {
   return true;
 }
 
-// Several words must become visible to the program at once.
+// Several words must become visible to the program at once: not asked for, where its pages cannot
+// be held.
 bool Exchange::MayLookForState(const Compared& all) const {
   static const bool off = wire::IsSwitchedOff("whole-states");
   return !off && !all.independent && down_.IsDue(Clock::now()) &&
-         CanBeHeld(RangesOf(all.parts), HeldFor::kWriting);
+         WhileHeld(
+             RangesOf(all.parts), HeldFor::kWriting, [](const HeldView&, void*) {}, nullptr) ==
+             HoldResult::kDone;
 }
 
 // Asks for what the device has changed. The answer is there once the point has passed.

@@ -71,7 +71,8 @@ void CopyWhileHeld(const HeldView& held, void* own) {
 std::vector<PageRange> RangesOf(std::span<const MirrorPart> parts) {
   std::vector<PageRange> ranges;
   for (const MirrorPart& part : parts) {
-    ranges.push_back({part.mirror->range.address + part.offset, part.bytes});
+    const MirrorRange& range = part.mirror->range;
+    ranges.push_back({range.address + part.offset, part.bytes, MayBeShared(range)});
   }
   return ranges;
 }

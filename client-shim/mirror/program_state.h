@@ -19,6 +19,7 @@
 
 #include "client-shim/mirror/held_pages.h"
 #include "client-shim/mirror/look_choice.h"
+#include "client-shim/mirror/mirrors.h"
 #include "client-shim/mirror/one_word.h"
 #include "client-shim/support/private_memory.h"
 
@@ -52,6 +53,9 @@ class ProgramState {
   ProgramCopy copy_;
   PrivateMemory held_;
 };
+
+// Allocated memory may lie in the segment that the worker has, too, which only copies use there.
+inline bool MayBeShared(const MirrorRange& range) { return !range.may_vanish; }
 
 // The pages of the parts.
 std::vector<PageRange> RangesOf(std::span<const MirrorPart> parts);
