@@ -152,7 +152,8 @@ class Exchange {
   static bool Await(const Channel& channel, uint64_t position);
 
   bool TakeHeld(Mirrors& mirrors, const Channel* channel) LONGWIRE_REQUIRES(mirrors.mutex);
-  void EndState(Mirrors& mirrors, bool changed) LONGWIRE_REQUIRES(mirrors.mutex);
+  void EndState(Mirrors& mirrors, Clock::time_point begun, bool changed)
+      LONGWIRE_REQUIRES(mirrors.mutex);
 
   const uint32_t channel_;
   OneWord word_;
@@ -169,6 +170,9 @@ class Exchange {
   uint64_t asked_ = 0;
   bool whole_ = false;  // it may be a state of several words
   Standstill up_{kStatesUp}, down_{kStatesDown};
+  // The device had something at the last look; and so it had before the last state was sent: what
+  // it has then is no answer.
+  bool talks_ = false, talks_before_ = false;
   ProgramState state_;
 };
 
@@ -204,6 +208,7 @@ bool Exchange::SendState(Mirrors& mirrors, const Compared& all) {
   const ProgramState::Taken taken = state_.Take(all.parts);
   if (taken == ProgramState::Taken::kUnreadable) FindLost(mirrors);
   up_.NoteState(Clock::now());
+  talks_before_ = talks_;
   if (taken != ProgramState::Taken::kState) return false;
   const auto deltas = state_.deltas();
   for (size_t i = 0; i < deltas.size(); ++i) {
@@ -322,6 +327,7 @@ bool Exchange::Run(Mirrors& mirrors, const Progress& progress) {
   }
   const uint64_t applied = mirrors.applied;
   held_ = true;
+  const Clock::time_point begun = Clock::now();
   whole_ = MayLookForState(all);
   mirrors.awaits_state = whole_;
   asked_ = mirrors.sent;
@@ -332,7 +338,7 @@ bool Exchange::Run(Mirrors& mirrors, const Progress& progress) {
   Release(point.stream);
   lock.Lock();
   TakeHeld(mirrors, all.channel.get());
-  if (whole_) EndState(mirrors, mirrors.applied != applied);
+  if (whole_) EndState(mirrors, begun, mirrors.applied != applied);
   return sent_word || mirrors.applied != applied;
 }
 
@@ -370,15 +376,17 @@ bool Exchange::TakeHeld(Mirrors& mirrors, const Channel* channel) {
   } else if (channel != nullptr) {
     ApplyArrived(mirrors);
   }
-  if (mirrors.applied != applied) up_.NoteAnswer();
+  const bool changed = mirrors.applied != applied;
+  if (changed && !talks_before_) up_.NoteAnswer();
+  talks_ = changed;
   mirrors.asked.erase(mirrors.asked.find(asked_));
   held_ = false;
-  return mirrors.applied != applied;
+  return changed;
 }
 
 // The state has come, or nothing. What could not be applied is left to whoever can.
-void Exchange::EndState(Mirrors& mirrors, bool changed) {
-  down_.NoteState(Clock::now());
+void Exchange::EndState(Mirrors& mirrors, Clock::time_point begun, bool changed) {
+  down_.NoteState(Clock::now(), Clock::now() - begun);
   if (changed) down_.NoteAnswer();
   mirrors.awaits_state = false;
   mirrors.pulled.NotifyAll();

@@ -18,16 +18,18 @@ void Standstill::Observe(const Progress& progress, Clock::time_point now) {
 }
 
 bool Standstill::IsDue(Clock::time_point now) const {
-  return !progress_.empty() && now - since_ >= pause_ && now - tried_ >= pause_;
+  return !progress_.empty() && now - since_ >= pause_ && now - tried_ >= std::max(pause_, took_);
 }
 
-void Standstill::NoteState(Clock::time_point now) {
+void Standstill::NoteState(Clock::time_point now, Clock::duration took) {
+  took_ = took;
   if (unanswered_) pause_ = std::min(2 * pause_, terms_.most);
   unanswered_ = true;
   tried_ = now;
 }
 
 void Standstill::NoteAnswer() {
+  if (!unanswered_) return;
   pause_ = terms_.least;
   unanswered_ = false;
 }

@@ -27,9 +27,10 @@ class Standstill {
   void Observe(const Progress& progress, Clock::time_point now);
   // Work has stood still for the pause, and the last state is as long ago.
   bool IsDue(Clock::time_point now) const;
-  // A state was passed on, or tried. One that brought nothing doubles the pause.
-  void NoteState(Clock::time_point now);
-  // It was answered, or brought something.
+  // A state was passed on, or tried, and took that long: the next one waits as long at least. One
+  // that brought nothing doubles the pause.
+  void NoteState(Clock::time_point now, Clock::duration took = {});
+  // It was answered, or brought something. Nothing if none is unanswered.
   void NoteAnswer();
   Clock::duration pause() const { return pause_; }
 
@@ -37,6 +38,7 @@ class Standstill {
   const Terms terms_;
   Clock::duration pause_;
   Progress progress_;
+  Clock::duration took_{};
   Clock::time_point since_{}, tried_{};
   bool unanswered_ = false;
 };

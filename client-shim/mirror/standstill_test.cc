@@ -46,6 +46,24 @@ TEST_F(StandstillTest, AnAnswerShortensThePause) {
   EXPECT_TRUE(IsDue());
 }
 
+TEST_F(StandstillTest, WhatWasNotAskedIsNoAnswer) {
+  Pass(0);
+  standstill_.NoteAnswer();
+  Pass(499);
+  EXPECT_FALSE(IsDue());
+}
+
+TEST_F(StandstillTest, AStateThatTakesLongIsFollowedByARest) {
+  Pass(0);
+  Pass(500);
+  standstill_.NoteState(now_, milliseconds(20));
+  standstill_.NoteAnswer();
+  Pass(19);
+  EXPECT_FALSE(IsDue());
+  Pass(1);
+  EXPECT_TRUE(IsDue());
+}
+
 TEST_F(StandstillTest, WorkThatMovesSoonIsAnAnswer) {
   Pass(0);
   Pass(500);

@@ -8,10 +8,12 @@
 
 #include "client-shim/connect/options.h"
 #include "client-shim/context/context.h"
+#include "client-shim/mirror/held_pages.h"
 #include "client-shim/mirror/mirror_table.h"
 #include "client-shim/stream/host_writes.h"
 #include "client-shim/support/own_memory.h"
 #include "client-shim/support/threads.h"
+#include "wire/switches.h"
 
 namespace longwire::shim {
 namespace {
@@ -24,8 +26,14 @@ constexpr const char* kSentence =
     "that kernels reach. A kernel that waits for that waits for ever: run the program on the "
     "server's own host (--server unix:), or let streams wait for values (docs/host-memory.md). If "
     "this is NCCL: set NCCL_P2P_LEVEL=SYS, and LONGWIRE_DEVICES so that every process has all the "
-    "devices; or NCCL_PROTO=LL and LONGWIRE_LIVE_WORDS=independent (docs/nccl.md). This is said "
-    "once";
+    "devices; or NCCL_PROTO=LL and LONGWIRE_LIVE_WORDS=independent (docs/nccl.md)";
+
+// Messages of several words are passed on; but those of the device, and of a program that writes
+// without a pause, only with this right.
+constexpr const char* kRight =
+    ". Longwire may not hold pages of memory here, which most messages of several words need: "
+    "allow "
+    "it by vm.unprivileged_userfaultfd=1, by rights to open /dev/userfaultfd, or by CAP_SYS_PTRACE";
 
 bool AnythingIsUnfinished() {
   std::vector<StreamPoint> points = UnfinishedWorkOfAll();
@@ -64,7 +72,8 @@ void Watch(void*) {
     seconds = same ? seconds + 1 : 0;
     if (seconds == kSeconds && !HasWrittenPinned(mirrors)) --seconds;
   }
-  Say("%s", kSentence);
+  const bool may = wire::IsSwitchedOff("whole-states") || MayHoldPages();
+  Say("%s%s. This is said once", kSentence, may ? "" : kRight);
 }
 
 }  // namespace
