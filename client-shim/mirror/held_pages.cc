@@ -10,6 +10,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/memory_sizes.h"
@@ -60,8 +63,16 @@ std::vector<PageRange> WholePages(std::span<const PageRange> ranges) {
   return pages;
 }
 
-// Locked memory (mlock) would be counted twice after each move. The advice does nothing else to
-// speak of, and is refused for it.
+// Whether the process has locked any memory (mlock).
+bool HasLocked() {
+  constexpr std::string_view kLocked = "VmLck:";
+  const std::string status = wire::ReadFile("/proc/self/status", 8192);
+  const size_t at = status.find(kLocked);
+  return at == std::string::npos || std::strtoull(&status[at + kLocked.size()], nullptr, 10) != 0;
+}
+
+// Locked memory would be counted twice after each move. The advice, which does no harm but that it
+// splits a large page, is refused for it.
 bool IsLocked(const HeldRange& range) {
   return madvise(reinterpret_cast<void*>(range.address), kPage, kCold) != 0 && errno == EINVAL;
 }
@@ -72,6 +83,7 @@ bool SplitByMappings(std::span<const PageRange> pages, HeldFor use,
   if (pages.empty()) return true;
   const uint64_t first = pages.front().address, last = pages.back().address + pages.back().bytes;
   const std::vector<ProcessMapping> mappings = MappingsOf(first, last - first);
+  const bool any_locked = HasLocked();
   auto mapping = mappings.begin();
   for (const PageRange& range : pages) {
     for (uint64_t at = range.address; at < range.address + range.bytes;) {
@@ -84,7 +96,7 @@ bool SplitByMappings(std::span<const PageRange> pages, HeldFor use,
       if (!allowed || !alone) return false;
       const uint64_t end = std::min(range.address + range.bytes, mapping->end);
       ranges->push_back({at, end - at, 0, shared});
-      if (IsLocked(ranges->back())) return false;
+      if (any_locked && IsLocked(ranges->back())) return false;
       at = end;
     }
   }
@@ -187,7 +199,10 @@ class Holder {
     while (mremap(reinterpret_cast<void*>(range.place), range.bytes, range.bytes,
                   MREMAP_MAYMOVE | MREMAP_FIXED,
                   reinterpret_cast<void*>(range.address)) == MAP_FAILED) {
-      if (CopyBack(range)) return;
+      if (CopyBack(range)) {
+        munmap(reinterpret_cast<void*>(range.place), range.bytes);
+        return;
+      }
       usleep(kRetry);
     }
   }

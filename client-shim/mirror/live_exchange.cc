@@ -170,7 +170,7 @@ class Exchange {
   uint64_t asked_ = 0;
   bool whole_ = false;  // it may be a state of several words
   Standstill up_{kStatesUp}, down_{kStatesDown};
-  // The device had something at the last look; and so it had before the last state was sent: what
+  // The device had something the last time; and so it had before the last state was sent: what
   // it has then is no answer.
   bool talks_ = false, talks_before_ = false;
   ProgramState state_;
