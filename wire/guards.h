@@ -30,6 +30,7 @@ inline constexpr std::string_view kGuards[] = {
     "compile_tenant",  // kernels compiled for another tenant: server/warden/compile_cache.cc
     "config_checks",   // settings that do not fit together: server/config/checks.cc
     "config_depth",    // lists within lists without end: server/config/yaml_tree.cc
+    "context_turns",   // kernels of two contexts at once: softgpu/engine/run/turns.cc
     "copies_first",    // a word before the bytes of a copy: client-shim/mirror/live_exchange.cc
     "dedupe",          // bytes of the log that came already: link/transport/relay_end.cc
     "deny",            // calls that a rule of the operator denies: server/rules/decide.cc
@@ -77,6 +78,7 @@ inline constexpr std::string_view kGuards[] = {
     "sizes",           // a copy's bytes outside its announced range: worker/transfer/transfers.cc
     "start_only",      // a reload that changes what needs a restart: server/config/reload.cc
     "state_copies",    // a state of two times: client-shim/mirror/program_state.cc
+    "state_turn",      // states that are seen in part: worker/states/state_turns.cc
     "token",           // clients that resume a session of others: server/daemon/settings/token.cc
     "unordered",       // writes to a remap copy's source: client-shim/copy/remap_copies.cc
     "upload_end",      // reads behind the end of their copy: session/offered_uploads.cc

@@ -34,3 +34,37 @@ extern "C" __global__ void AddTexel(cudaTextureObject_t from, cudaSurfaceObject_
   surf2Dread(&old, to, 4 * x, 0);
   surf2Dwrite(old + tex2D<int>(from, x, 0), to, 4 * x, 0);
 }
+
+// One thread stores the value in every word, from the last one to the first.
+extern "C" __global__ void StoreAll(volatile unsigned* words, unsigned count, unsigned value) {
+  for (unsigned i = count; i-- > 0;) words[i] = value;
+}
+
+// Until the flag is set: looks from the last word to the first, and counts the passes, and those in
+// which a word was less than one that was read before it.
+extern "C" __global__ void LookAtAll(volatile unsigned* words, unsigned count,
+                                     volatile unsigned* flag, unsigned* seen) {
+  unsigned looks = 0, torn = 0;
+  while (*flag == 0) {
+    unsigned last = 0;
+    bool less = false;
+    for (unsigned i = count; i-- > 0;) {
+      const unsigned word = words[i];
+      less = less || word < last;
+      last = word;
+    }
+    torn += less;
+    ++looks;
+  }
+  seen[0] = looks;
+  seen[1] = torn;
+}
+
+// Counts the word up to `last`, every second number; the other ones come from elsewhere.
+extern "C" __global__ void Alternate(volatile unsigned* word, unsigned first, unsigned last) {
+  for (unsigned next = first; next < last; next += 2) {
+    while (*word != next) {
+    }
+    *word = next + 1;
+  }
+}

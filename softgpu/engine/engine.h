@@ -114,11 +114,12 @@ Status ResolveCluster(const Kernel& kernel, LaunchConfig* config);
 // the packed buffer as long as KernelInfo::parameter_bytes. `cancelled`, if given, is polled so
 // that a device reset can end a kernel that never returns. A bad access returns 700, a trap 719, an
 // assertion 710, a misaligned access 716, an instruction budget that ran out 702. What the kernel
-// launches has run, too, when this returns; `most_pending` of it may be there at once.
+// launches has run, too, when this returns; `most_pending` of it may be there at once. Kernels of
+// different contexts of a device take turns, as on hardware.
 constexpr uint32_t kPendingLaunches = 2048;
 Status Launch(const Kernel& kernel, const LaunchConfig& config,
               std::span<const std::byte> parameters, const std::function<bool()>& cancelled = {},
-              uint32_t most_pending = kPendingLaunches);
+              uint32_t most_pending = kPendingLaunches, const void* context = nullptr);
 
 // How many blocks of a cooperative launch can be resident at once with this many threads and this
 // much shared memory per block (the device's multiprocessor count times blocks per multiprocessor).

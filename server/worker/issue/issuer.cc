@@ -81,6 +81,11 @@ uint64_t Issuer::LowestWaiting() const {
   return lowest;
 }
 
+bool Issuer::OthersWait(const Stream& stream) const {
+  return std::ranges::any_of(
+      waiting_, [&](const auto& other) { return other.get() != &stream && !other->queue.empty(); });
+}
+
 bool Issuer::IsIdle() const {
   // A stream that a capture went through looks captured until its next call.
   auto captures = [](const Stream& stream) {

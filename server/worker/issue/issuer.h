@@ -78,6 +78,8 @@ class Issuer {
   // The lowest position of all queued calls; UINT64_MAX if none is queued.
   uint64_t LowestWaiting() const;
   bool anything_waits() const { return !waiting_.empty(); }
+  // Whether calls of other streams are queued.
+  bool OthersWait(const Stream& stream) const;
   // True if no call is queued and all issued calls have a marker.
   bool IsIdle() const;
   uint64_t waiting_bytes() const { return waiting_bytes_; }

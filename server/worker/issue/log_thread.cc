@@ -9,6 +9,7 @@
 #include "server/worker/completion/gates.h"
 #include "server/worker/memory/memory.h"
 #include "server/worker/memory/swapping.h"
+#include "server/worker/states/kept_states.h"
 #include "server/worker/support/current_context.h"
 #include "server/worker/support/down_writer.h"
 #include "server/worker/support/failures.h"
@@ -98,7 +99,7 @@ void LogThread::Wait() {
   const bool full = IsFull();
   uses_.waiting.Await(full);
   bool waits = full || uses_.issuer.anything_waits() || uses_.deferred.anything_waits() ||
-               uses_.swapping.is_asked();
+               uses_.swapping.is_asked() || uses_.states.any_late();
   if (waits) {
     // Said first and then looked once more, so that nothing finishes unseen in between.
     uses_.completion.wake_log_thread = true;
@@ -170,7 +171,7 @@ bool LogThread::ReadSome() {
     // memory at once. And what has come of a copy goes to the device before more is read.
     const bool bulk = bytes >= wire::kBulkRecordBytes && wire::MovesPieceByPiece();
     if (bulk && records != 0) break;
-    if (uses_.deferred.MustWait(header)) break;
+    if (uses_.deferred.MustWait(header) || AwaitsStates(header)) break;
     if (auto launched = IssueAtOnce(header, log); launched.records != 0) {
       log = log.subspan(launched.bytes);
       up_.Advance(launched.bytes);
@@ -186,6 +187,33 @@ bool LogThread::ReadSome() {
   up_.Release(up_.cursor());
   FetchAhead(log);
   return records != 0;
+}
+
+bool LogThread::AwaitsStates(const wire::RecordHeader& header) {
+  if (!uses_.states.any_late() || !IsGated(static_cast<CallId>(header.call))) return false;
+  const std::shared_ptr<Stream>& its = streams_.Find(header.stream);
+  if (its != nullptr && its->of_mirrors) return false;
+  for (auto& [id, kept] : uses_.states.all()) {
+    if (!kept.late) continue;
+    const std::shared_ptr<Stream> stream = uses_.streams.Find(id);
+    if (stream == nullptr || stream->context->failed != 0) {
+      bool late = false;
+      uses_.states.Take(kept, &late);
+      uses_.states.Arrived(late);
+    } else if (!std::exchange(kept.asked, true)) {
+      // A look at nothing, which has it stored.
+      wire::Writer writer;
+      calls::lwMirrorLook{}.Encode(writer);
+      QueuedCall look;
+      look.position = up_.cursor();
+      look.call = CallId::lwMirrorLook;
+      look.context = stream->context->id;
+      look.stream = id;
+      look.arguments.assign(writer.span().begin(), writer.span().end());
+      uses_.issuer.Enqueue(stream, look);
+    }
+  }
+  return uses_.states.any_late();
 }
 
 Issuer::FromLog LogThread::IssueAtOnce(const wire::RecordHeader& header,

@@ -28,6 +28,7 @@ class Gates;
 class Helpers;
 class HostMemory;
 class Journal;
+class KeptStates;
 class Memory;
 class Spans;
 class Swapping;
@@ -44,6 +45,7 @@ class LogThread {
     Gates& gates;
     Spans& spans;
     Memory& memory;
+    KeptStates& states;
     Swapping& swapping;
     Transfers& transfers;
     Helpers& helpers;
@@ -85,6 +87,8 @@ class LogThread {
   bool IsFull() const;
   // Tells from time to time what waits, for the tenant's sum.
   void CountWaiting();
+  // True if the call is work before which a state has to be stored that was kept for the border.
+  bool AwaitsStates(const wire::RecordHeader& header);
   // Issues launches at the log's head that need not be queued.
   Issuer::FromLog IssueAtOnce(const wire::RecordHeader& header, std::span<const std::byte> log);
   void Sort(const wire::RecordHeader& header, uint64_t position, std::span<const std::byte> bytes);

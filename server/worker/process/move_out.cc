@@ -84,6 +84,7 @@ std::string MoveOut::UnmovableAtOnce() {
   if (std::max(memory.chunks.size(), memory.mappings.size()) > kListedInFrame) {
     return "it has more pieces of memory than a move can list";
   }
+  if (session_.kept_states().any()) return "a change of its memory is on its way to the device";
   if (session_.linkers.size() != 0) return "it links code just now (cuLinkDestroy ends that)";
   return "";
 }

@@ -31,6 +31,13 @@ WorkerSession::WorkerSession(SessionOptions options)
       memory_(driver_, devices_, &links_),
       charges_(devices_),
       mirrors_(devices_, host_memory_),
+      state_turns_({.driver = driver_,
+                    .devices = devices_,
+                    .charges = charges_,
+                    .host_memory = host_memory_,
+                    .current_context = current_context_,
+                    .helpers = helpers_,
+                    .wake = [this] { WakeLogThread(); }}),
       transfers_({.credit = [this](uint64_t bytes) { down_.Credit(bytes); },
                   .acquire =
                       [this](Stream& stream, size_t bytes, StagingBlock* block) {
@@ -131,6 +138,7 @@ WorkerSession::WorkerSession(SessionOptions options)
             .gates = gates_,
             .spans = spans_,
             .memory = memory_,
+            .states = kept_states_,
             .swapping = swapping_,
             .transfers = transfers_,
             .helpers = helpers_,

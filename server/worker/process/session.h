@@ -39,6 +39,8 @@
 #include "server/worker/memory/stream_allocations.h"
 #include "server/worker/memory/swapping.h"
 #include "server/worker/process/given_resources.h"
+#include "server/worker/states/kept_states.h"
+#include "server/worker/states/state_turns.h"
 #include "server/worker/support/current_context.h"
 #include "server/worker/support/down_writer.h"
 #include "server/worker/support/driver.h"
@@ -119,6 +121,8 @@ class WorkerSession {
   Links& links() { return links_; }
   Memory& memory() { return memory_; }
   Mirrors& mirrors() { return mirrors_; }
+  KeptStates& kept_states() { return kept_states_; }
+  StateTurns& state_turns() { return state_turns_; }
   Charges& charges() { return charges_; }
   StreamAllocations& stream_allocations() { return stream_allocations_; }
   Transfers& transfers() { return transfers_; }
@@ -190,6 +194,8 @@ class WorkerSession {
   Memory memory_;
   Charges charges_;
   Mirrors mirrors_;
+  KeptStates kept_states_;
+  StateTurns state_turns_;
   BridgeFigures bridge_figures_;
   Transfers transfers_;
   HostSegment host_segment_;

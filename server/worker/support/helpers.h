@@ -23,7 +23,8 @@ class Helpers {
   static constexpr uint32_t kLinkerThread = 0xfffffffc;   // all of the driver's linking
   static constexpr uint32_t kMappingThread = 0xfffffffb;  // mappings of new chunks
   static constexpr uint32_t kTextThread = 0xfffffffa;     // sentences for the program
-  static constexpr uint32_t kFirstOwn = kTextThread;
+  static constexpr uint32_t kStateThread = 0xfffffff9;    // second contexts of devices
+  static constexpr uint32_t kFirstOwn = kStateThread;
   // If there are more client threads, they share helpers.
   static constexpr uint32_t kMaxClientHelpers = 256;
 

@@ -241,7 +241,7 @@ Status RunKernel(const KernelOperation& op, Context& context) {
   auto cancelled = [&context] { return context.cancelled || Driver::Get().fault != 0; };
   const size_t pending = context.limits[CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT];
   Status status = Launch(*op.function->info->kernel, op.config, op.parameters, cancelled,
-                         static_cast<uint32_t>(std::min(pending, kMaxPendingLaunches)));
+                         static_cast<uint32_t>(std::min(pending, kMaxPendingLaunches)), &context);
   // A launch that was ended because of another's fault has no fault of its own.
   return !status.ok() && cancelled() ? Status{} : status;
 }

@@ -67,11 +67,12 @@ void StartCluster(Cluster& cluster, uint64_t number) {
 
 ClusterResult RunCluster(Cluster& cluster, int64_t fuel) {
   cluster.polls = false;
+  cluster.left = fuel;
   while (cluster.threads_alive > 0) {
     bool progress = false;
     for (Block& block : cluster.blocks) {
       if (block.threads_alive == 0) continue;
-      const Turn turn = RunTurn(block, &fuel);
+      const Turn turn = RunTurn(block, &cluster.left);
       cluster.polls |= block.polls;
       progress |= turn == Turn::kProgress;
       if (turn == Turn::kFailed) {
@@ -86,7 +87,7 @@ ClusterResult RunCluster(Cluster& cluster, int64_t fuel) {
                              ": every thread left waits at a barrier that nobody else can reach"};
       return ClusterResult::kFailed;
     }
-    if (fuel <= 0 && cluster.threads_alive > 0) return ClusterResult::kYield;
+    if (cluster.left <= 0 && cluster.threads_alive > 0) return ClusterResult::kYield;
   }
   return ClusterResult::kDone;
 }

@@ -1,5 +1,6 @@
 // Runs the clusters of a launch, of one block each in most, on the calling thread and on helper
-// threads. Every launch has its caller, so launches that wait for one another all advance. Within a
+// threads, while its context has its turn on the device (turns.h). Every launch has its caller, so
+// launches that wait for one another all advance. Within a
 // launch, clusters that outlast their slice go to the back of a queue and another one is admitted,
 // up to what a device of this shape would hold; a cooperative launch has all its blocks resident
 // from the start.
@@ -15,6 +16,7 @@
 #include "softgpu/engine/mutex.h"
 #include "softgpu/engine/run/children.h"
 #include "softgpu/engine/run/machine.h"
+#include "softgpu/engine/run/turns.h"
 
 namespace softgpu {
 namespace {
@@ -47,6 +49,7 @@ using Cancelled = std::function<bool()>;
 
 class Run : public LaunchState {
  public:
+  explicit Run(ContextTurns::Owner owner) : owner_(owner) {}
   Status Prepare(const Kernel& the_kernel, const LaunchConfig& the_config,
                  std::span<const std::byte> the_parameters);
   // Runs slices until there is nothing to do, or, for a helper, until `until`.
@@ -67,6 +70,7 @@ class Run : public LaunchState {
   void Stop(int code, const std::string& message);
   void Poll(const std::function<bool()>& cancelled);
 
+  const ContextTurns::Owner owner_;
   uint64_t total_ = 0;  // clusters
   uint64_t cap_ = 0;    // resident ones
   Clock::time_point deadline_;
@@ -206,9 +210,11 @@ void Run::Poll(const std::function<bool()>& cancelled) {
 void Run::Participate(const std::function<bool()>& cancelled, Clock::time_point until) {
   bool prefer_new = false;
   auto next_poll = Clock::now() + kPollPeriod;
+  ContextTurn turn(ContextTurns::Of(config.device), owner_);
   while (std::unique_ptr<Cluster> next = Next(prefer_new)) {
     ClusterResult result = RunCluster(*next, kClusterSlice);
     bool polls = next->polls;
+    turn.Used(kClusterSlice - next->left);
     prefer_new = result == ClusterResult::kYield;
     Return(std::move(next), result);
     if (polls && prefer_new) std::this_thread::yield();
@@ -304,7 +310,7 @@ class Helpers {
 
 Status LaunchGrid(const Kernel& kernel, const LaunchConfig& config,
                   std::span<const std::byte> parameters, const Cancelled& cancelled,
-                  Children& children);
+                  Children& children, ContextTurns::Owner owner);
 
 Status RunBytes(const ChildWork& work) {
   const DeviceSet device = OnlyDevice(work.config.device);
@@ -323,7 +329,7 @@ Status RunBytes(const ChildWork& work) {
 }
 
 // What a grid that has ended left to be run.
-Status RunChildren(Children& children, const Cancelled& cancelled) {
+Status RunChildren(Children& children, const Cancelled& cancelled, ContextTurns::Owner owner) {
   Status status;
   for (const ChildWork& work : children.Take()) {
     if (status.ok() && cancelled && cancelled()) status = {kLaunchFailed, "launch cancelled"};
@@ -331,7 +337,7 @@ Status RunChildren(Children& children, const Cancelled& cancelled) {
       Children its_own(children.family(), children.depth() + 1);
       auto* buffer = reinterpret_cast<const std::byte*>(work.parameters);
       status = LaunchGrid(*work.kernel, work.config, {buffer, work.kernel->parameter_bytes},
-                          cancelled, its_own);
+                          cancelled, its_own, owner);
       // Nobody asks for what a kernel's launch answers: it ends like the instruction itself.
       if (status.code == kNotSupported) status.code = kIllegalInstruction;
     } else if (status.ok()) {
@@ -344,8 +350,8 @@ Status RunChildren(Children& children, const Cancelled& cancelled) {
 
 Status LaunchGrid(const Kernel& kernel, const LaunchConfig& config,
                   std::span<const std::byte> parameters, const Cancelled& cancelled,
-                  Children& children) {
-  auto run = std::make_shared<Run>();
+                  Children& children, ContextTurns::Owner owner) {
+  auto run = std::make_shared<Run>(owner);
   run->children = &children;
   Status status = run->Prepare(kernel, config, parameters);
   if (!status.ok()) {
@@ -357,7 +363,7 @@ Status LaunchGrid(const Kernel& kernel, const LaunchConfig& config,
   status = run->Wait(cancelled);
   if (help) Helpers::Get().Remove(run);
   run->Finish();
-  return status.ok() ? RunChildren(children, cancelled) : status;
+  return status.ok() ? RunChildren(children, cancelled, owner) : status;
 }
 
 }  // namespace
@@ -384,10 +390,10 @@ Status CheckShape(const Kernel& kernel, const LaunchConfig& config) {
 
 Status Launch(const Kernel& kernel, const LaunchConfig& config,
               std::span<const std::byte> parameters, const Cancelled& cancelled,
-              uint32_t most_pending) {
+              uint32_t most_pending, const void* context) {
   Family family(most_pending);
   Children children(family, 0);
-  return LaunchGrid(kernel, config, parameters, cancelled, children);
+  return LaunchGrid(kernel, config, parameters, cancelled, children, context);
 }
 
 }  // namespace softgpu

@@ -130,6 +130,7 @@ struct Cluster {
   uint32_t threads_alive = 0;
   uint32_t arrived = 0;  // of those, threads that have come to the barrier
   bool polls = false;    // one of the blocks does
+  int64_t left = 0;      // of the last slice's instructions
   Status failure;
   std::vector<Block> blocks;  // by rank
 };

@@ -7,6 +7,7 @@
 
 #include "base/memory_sizes.h"
 #include "longwire/worker_hand_written.h"
+#include "server/worker/calls/memory/memory_state.h"
 #include "wire/limits.h"
 #include "wire/live/changed_word.h"
 #include "wire/live/changed_words.h"
@@ -277,11 +278,12 @@ bool AreOfTheShadow(const std::vector<LookPart>& parts) {
 }
 
 // Sends the word, if that is all that has changed.
-void SendWord(WorkerSession& session, const std::vector<LookPart>& parts) {
+bool SendWord(WorkerSession& session, const std::vector<LookPart>& parts,
+              wire::Difference* difference) {
   wire::ChangedWord word;
-  if (wire::FindDifference(Ranges(parts, 0), &word) != wire::Difference::kWord ||
-      !wire::Confirms(Ranges(parts, 1), word)) {
-    return;
+  *difference = wire::FindDifference(Ranges(parts, 0), &word);
+  if (*difference != wire::Difference::kWord || !wire::Confirms(Ranges(parts, 1), word)) {
+    return false;
   }
   const LookPart& part = parts[word.range];
   word.offset += part.offset;
@@ -290,6 +292,29 @@ void SendWord(WorkerSession& session, const std::vector<LookPart>& parts) {
   ++part.mirror->looked;
   std::copy_n(word.is.begin(), word.bytes, part.mirror->shadow->data() + word.offset);
   session.down().Mirror(part.mirror->id, delta);
+  return true;
+}
+
+void SendOneWord(WorkerSession& session, const std::vector<LookPart>& parts) {
+  wire::Difference difference;
+  static_cast<void>(SendWord(session, parts, &difference));
+}
+
+// Sends whatever has changed, if the copies are equal: then they are a state (wire/changed_word.h).
+// True if there is more to send than that.
+bool SendState(WorkerSession& session, const std::vector<LookPart>& parts) {
+  wire::Difference difference;
+  if (SendWord(session, parts, &difference)) return false;
+  const bool equal = std::ranges::all_of(parts, [](const LookPart& part) {
+    return std::memcmp(part.block.data, part.block.data + part.bytes, part.bytes) == 0;
+  });
+  if (!equal) return true;
+  if (difference == wire::Difference::kNone) return false;
+  for (const LookPart& part : parts) {
+    ++part.mirror->looked;
+    SendChanges(session, *part.mirror, part.offset, {part.block.data, part.bytes});
+  }
+  return false;
 }
 
 // Sends all words that have changed.
@@ -307,6 +332,26 @@ void SendWords(WorkerSession& session, const std::vector<LookPart>& parts) {
       delta.clear();
     }
   }
+}
+
+// Compares the copies once they are made; the call then goes on (FinishLook).
+CUresult LookAtAll(CallContext& context, const std::shared_ptr<std::vector<LookPart>>& parts) {
+  WorkerSession& session = context.session();
+  auto* stream = context.stream().get();
+  auto look = std::make_shared<WholeLook>();
+  for (const LookPart& part : *parts) {
+    look->parts.push_back({part.mirror, part.offset, part.bytes, part.pulls});
+  }
+  session.kept_states().Of(stream->id).look = look;
+  context.call().step = 1;
+  stream->actions.push_back([&session, stream, parts, look](bool good) {
+    look->differs = good && AreOfTheShadow(*parts) && SendState(session, *parts);
+    for (const LookPart& part : *parts) session.staging().Release(*stream, part.block);
+    look->decided = true;
+    session.WakeLogThread();
+  });
+  session.issuer().PlaceMarker(context.stream());
+  return kNotYet;
 }
 
 }  // namespace
@@ -338,6 +383,9 @@ CUresult PushWords(CallContext& context, const std::shared_ptr<Mirror>& mirror,
 CUresult Do_lwMirrorLook(CallContext& context, const calls::lwMirrorLook& call,
                          calls::lwMirrorLook::Reply*) {
   WorkerSession& session = context.session();
+  if (call.mirror.empty()) return StoreKept(context);
+  if (context.call().step != 0) return FinishLook(context);
+  if (call.whole && call.independent) return CUDA_ERROR_INVALID_VALUE;
   auto parts = std::make_shared<std::vector<LookPart>>();
   CUresult result = PartsOf(call, session.mirrors(), parts.get());
   if (result != CUDA_SUCCESS) return result;
@@ -347,7 +395,8 @@ CUresult Do_lwMirrorLook(CallContext& context, const calls::lwMirrorLook& call,
   if (!Acquire(context, *parts)) return CUDA_SUCCESS;
   result = CopyTimes(context, *parts, call.independent ? 1 : 2);
   const bool copied = result == CUDA_SUCCESS;
-  auto send = call.independent ? &SendWords : &SendWord;
+  if (call.whole && copied) return LookAtAll(context, parts);
+  auto send = call.independent ? &SendWords : &SendOneWord;
   stream->actions.push_back([&session, stream, parts, copied, send](bool good) {
     if (good && copied && AreOfTheShadow(*parts)) send(session, *parts);
     for (const LookPart& part : *parts) session.staging().Release(*stream, part.block);

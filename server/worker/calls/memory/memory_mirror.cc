@@ -5,26 +5,12 @@
 #include "longwire/worker_hand_written.h"
 #include "server/worker/calls/call_context.h"
 #include "server/worker/calls/memory/memory_live.h"
+#include "server/worker/calls/memory/memory_state.h"
 #include "server/worker/memory/mirrors.h"
 #include "wire/page_delta.h"
 
 namespace longwire::worker {
 namespace {
-
-// Sends where the device's bytes differ from the shadow, which is like them afterwards.
-void SendChanges(WorkerSession& session, const Mirror& mirror, uint64_t offset,
-                 std::span<const std::byte> device) {
-  std::vector<std::byte> delta;
-  while (!device.empty()) {
-    size_t done =
-        wire::AppendDelta(device, mirror.shadow->data() + offset, offset, wire::PageForm::kMasked,
-                          wire::kDeltaBytes - wire::kMaxDeltaOfPage, &delta);
-    if (!delta.empty()) session.down().Mirror(mirror.id, delta);
-    delta.clear();
-    offset += done;
-    device = device.subspan(done);
-  }
-}
 
 // Stages the runs, which then lie there, and copies them to the device; those that follow each
 // other in one copy. `before` is not null: what the device had there comes to the same places of
@@ -104,34 +90,26 @@ CUresult PullBehindWork(CallContext& context, const calls::lwMirrorPull& call,
 
 }  // namespace
 
-CUresult Do_lwMirrorAdd(CallContext& context, const calls::lwMirrorAdd& call,
-                        calls::lwMirrorAdd::Reply*) {
-  context.stream()->of_mirrors = true;
-  return context.session().mirrors().Add(call.mirror, call.address, call.bytes);
-}
-
-CUresult Do_lwMirrorRemove(CallContext& context, const calls::lwMirrorRemove& call,
-                           calls::lwMirrorRemove::Reply*) {
-  return context.session().mirrors().Remove(call.mirror);
-}
-
-CUresult Do_lwMirrorPush(CallContext& context, const calls::lwMirrorPush& call,
-                         calls::lwMirrorPush::Reply*) {
-  WorkerSession& session = context.session();
-  auto mirror = session.mirrors().Find(call.mirror);
-  if (mirror == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  auto runs = std::make_shared<std::vector<wire::DeltaRun>>();
-  if (call.delta.size() > wire::kDeltaBytes ||
-      wire::ReadDelta(call.delta, mirror->bytes, runs.get()) != wire::WireResult::kOk) {
-    return CUDA_ERROR_INVALID_VALUE;
+// Sends where the device's bytes differ from the shadow, which is like them afterwards.
+void SendChanges(WorkerSession& session, const Mirror& mirror, uint64_t offset,
+                 std::span<const std::byte> device) {
+  std::vector<std::byte> delta;
+  while (!device.empty()) {
+    size_t done =
+        wire::AppendDelta(device, mirror.shadow->data() + offset, offset, wire::PageForm::kMasked,
+                          wire::kDeltaBytes - wire::kMaxDeltaOfPage, &delta);
+    if (!delta.empty()) session.down().Mirror(mirror.id, delta);
+    delta.clear();
+    offset += done;
+    device = device.subspan(done);
   }
-  if (runs->empty()) return CUDA_SUCCESS;
-  const wire::PageForm form = runs->front().form;
-  if (form == wire::PageForm::kConflict) return CUDA_ERROR_INVALID_VALUE;
-  if (form == wire::PageForm::kWord) return PushWords(context, mirror, runs);
+}
+
+CUresult PushRuns(CallContext& context, const std::shared_ptr<Mirror>& mirror,
+                  const std::shared_ptr<std::vector<wire::DeltaRun>>& runs, size_t room,
+                  bool checked) {
+  WorkerSession& session = context.session();
   StagingBlock block;
-  const bool checked = form == wire::PageForm::kChecked;
-  const size_t room = call.delta.size();
   if (!context.session().staging().Acquire(*context.stream(), checked ? 2 * room : room, &block))
     return kNotYet;
   std::byte* before = checked ? block.data + room : nullptr;
@@ -158,6 +136,38 @@ CUresult Do_lwMirrorPush(CallContext& context, const calls::lwMirrorPush& call,
   return result;
 }
 
+CUresult Do_lwMirrorAdd(CallContext& context, const calls::lwMirrorAdd& call,
+                        calls::lwMirrorAdd::Reply*) {
+  context.stream()->of_mirrors = true;
+  return context.session().mirrors().Add(call.mirror, call.address, call.bytes);
+}
+
+CUresult Do_lwMirrorRemove(CallContext& context, const calls::lwMirrorRemove& call,
+                           calls::lwMirrorRemove::Reply*) {
+  Mirrors& mirrors = context.session().mirrors();
+  if (auto mirror = mirrors.Find(call.mirror)) context.session().kept_states().Drop(*mirror);
+  return mirrors.Remove(call.mirror);
+}
+
+CUresult Do_lwMirrorPush(CallContext& context, const calls::lwMirrorPush& call,
+                         calls::lwMirrorPush::Reply*) {
+  if (call.state != 0) return PushState(context, call);
+  const CUresult kept = StoreKept(context);
+  if (kept != CUDA_SUCCESS) return kept;
+  auto mirror = context.session().mirrors().Find(call.mirror);
+  if (mirror == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  auto runs = std::make_shared<std::vector<wire::DeltaRun>>();
+  if (call.delta.size() > wire::kDeltaBytes ||
+      wire::ReadDelta(call.delta, mirror->bytes, runs.get()) != wire::WireResult::kOk) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (runs->empty()) return CUDA_SUCCESS;
+  const wire::PageForm form = runs->front().form;
+  if (form == wire::PageForm::kConflict) return CUDA_ERROR_INVALID_VALUE;
+  if (form == wire::PageForm::kWord) return PushWords(context, mirror, runs);
+  return PushRuns(context, mirror, runs, call.delta.size(), form == wire::PageForm::kChecked);
+}
+
 CUresult Do_lwMirrorPull(CallContext& context, const calls::lwMirrorPull& call,
                          calls::lwMirrorPull::Reply*) {
   WorkerSession& session = context.session();
@@ -166,6 +176,8 @@ CUresult Do_lwMirrorPull(CallContext& context, const calls::lwMirrorPull& call,
   if (mirror == nullptr) return CUDA_SUCCESS;
   if (call.bytes > mirror->bytes) return CUDA_ERROR_INVALID_VALUE;
   if (call.ticket != 0) return PullBehindWork(context, call, mirror);
+  const CUresult kept = StoreKept(context);
+  if (kept != CUDA_SUCCESS) return kept;
   QueuedCall& record = context.call();
   const auto& stream = context.stream();
   while (record.progress < call.bytes) {

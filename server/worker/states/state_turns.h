@@ -1,0 +1,96 @@
+// A second context of this process on a device, whose kernels take turns with those of the
+// program's contexts: what one stores, and what it reads, is a whole state for them, as hardware
+// never runs kernels of two contexts at once (docs/decisions/0095-whole-states.md). A turn is some
+// two milliseconds away. The context is made at the first state that needs it; it and its memory
+// are charged to the session. Where they have no room, the state waits for the next border of work.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "server/worker/memory/charges.h"
+#include "server/worker/states/whole_state.h"
+#include "server/worker/support/host_memory.h"
+
+namespace longwire::worker {
+
+class CurrentContext;
+class Helpers;
+struct Device;
+struct Context;
+struct Stream;
+
+// A range of the device's memory, and where its bytes are once they have been taken.
+struct TakenRange {
+  uint64_t address = 0;
+  uint64_t bytes = 0;
+  std::span<const std::byte> taken = {};
+};
+
+// Log thread, but for Finished and its answer.
+class StateTurns {
+ public:
+  struct Uses {
+    const DriverTable& driver;
+    std::vector<Device>& devices;
+    Charges& charges;
+    HostMemory& host_memory;
+    CurrentContext& current_context;
+    Helpers& helpers;
+    std::function<void()> wake;  // the log thread
+  };
+  explicit StateTurns(Uses uses);
+  ~StateTurns();
+  StateTurns(const StateTurns&) = delete;
+  StateTurns& operator=(const StateTurns&) = delete;
+
+  static uint64_t BytesFor(const WholeState& state);
+  static uint64_t BytesFor(std::span<const TakenRange> ranges);
+  // kReady: the device has a second context, and it has room for these bytes and nothing else to
+  // do. kNotYet: a helper makes it, or it is at work; the log thread is woken. kNever: not for now.
+  enum class Answer { kNotYet, kReady, kNever };
+  Answer Prepare(int32_t device, uint64_t bytes);
+
+  // Behind what the stream has, and before what is issued into it later: stores the state, or takes
+  // the ranges' bytes. Only after kReady. Ranges must be mapped.
+  CUresult Store(const Stream& stream, WholeState& state);
+  CUresult Take(const Stream& stream, std::vector<TakenRange>& ranges);
+
+  struct Result {
+    bool done = false;
+    uint64_t conflict = UINT64_MAX;  // the lowest address
+  };
+  // Completion thread, behind either: the answer. What was taken lies where the ranges say until
+  // Free. Where it was not good the context is not used again.
+  Result Finished(int32_t device);
+  void Free(int32_t device, bool good);
+
+ private:
+  // One device's.
+  struct Turn;
+
+  void Make(Turn& turn, uint64_t bytes);
+  CUresult MakeContext(Turn& turn);
+  CUresult Grow(Turn& turn, uint64_t bytes);
+  // What a turn does with `turn.data`: the first `up` bytes go there; the kernel handles these
+  // `words`; the head and the `down` bytes at `from` come back.
+  struct Work {
+    CUfunction kernel = nullptr;
+    uint64_t count = 0;  // of words to store, or ranges
+    uint64_t words = 0;
+    uint64_t up = 0, from = 0, down = 0;
+  };
+  CUresult Run(Turn& turn, const Stream& stream, Work work);
+  CUresult InTurn(Turn& turn, Work& work);
+
+  Uses uses_;
+  std::vector<std::unique_ptr<Turn>> turns_;  // of each device
+};
+
+}  // namespace longwire::worker
