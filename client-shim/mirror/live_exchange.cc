@@ -264,11 +264,13 @@ bool Exchange::SendAllWords(Mirrors& mirrors, const Compared& all) {
   return true;
 }
 
-// Several words must become visible to the program at once: not asked for, where its pages cannot
-// be held.
+// Where work stands still; and once behind it, for the last message. Several words must become
+// visible to the program at once: not asked for, where its pages cannot be held.
 bool Exchange::MayLookForState(const Compared& all) const {
   static const bool off = wire::IsSwitchedOff("whole-states");
-  return !off && !all.independent && down_.IsDue(Clock::now()) &&
+  const Clock::time_point now = Clock::now();
+  const bool due = down_.IsDue(now) || (down_.IsOver(now) && TheMirrors().handed.load());
+  return due && !off && !all.independent &&
          WhileHeld(
              RangesOf(all.parts), HeldFor::kWriting, [](const HeldView&, void*) {}, nullptr) ==
              HoldResult::kDone;

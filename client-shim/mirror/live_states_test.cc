@@ -190,6 +190,14 @@ TEST_F(LiveStatesTest, AStateWaitsWhileAPageIsProtected) {
   EXPECT_EQ(Long(kPage), 5u);
 }
 
+// Kernels end with the answer to the last message, and the program makes no call for it.
+TEST_F(LiveStatesTest, WhatAKernelLeavesBehindComesToo) {
+  Run();
+  fake_.LetGo(stream_);
+  DeviceHas(Delta({kPage + 512, 8}, 0, 1));
+  EXPECT_TRUE(Comes([&] { return Long(8) == 1; }));
+}
+
 // A wait that returns has all that came, and not before whoever is to apply the state has done so.
 TEST_F(LiveStatesTest, BordersComeBehindAState) {
   Run();

@@ -21,6 +21,10 @@ bool Standstill::IsDue(Clock::time_point now) const {
   return !progress_.empty() && now - since_ >= pause_ && now - tried_ >= std::max(pause_, took_);
 }
 
+bool Standstill::IsOver(Clock::time_point now) const {
+  return progress_.empty() && now - since_ >= terms_.first;
+}
+
 void Standstill::NoteState(Clock::time_point now, Clock::duration took) {
   took_ = took;
   if (unanswered_) pause_ = std::min(2 * pause_, terms_.most);

@@ -34,6 +34,9 @@ TEST_F(StandstillTest, WorkMustStandStillForTheFirstPause) {
   standstill_.Observe({}, now_);
   now_ += milliseconds(1000);
   EXPECT_FALSE(IsDue()) << "nothing runs";
+  EXPECT_TRUE(standstill_.IsOver(now_));
+  Pass(0);
+  EXPECT_FALSE(standstill_.IsOver(now_));
 }
 
 TEST_F(StandstillTest, AnAnswerShortensThePause) {
