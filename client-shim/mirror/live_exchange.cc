@@ -223,6 +223,7 @@ bool Exchange::SendState(Mirrors& mirrors, const Compared& all) {
     stream->session->counts().uploaded.fetch_add(push.delta.size(), std::memory_order_relaxed);
   }
   state_.Commit();
+  mirrors.sent_state = true;
   RecordSent(mirrors, *all.channel);
   ++mirrors.words;
   return true;

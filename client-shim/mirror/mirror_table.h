@@ -86,9 +86,10 @@ struct Mirrors {
 
   // The thread that exchanges while work runs (live_exchange.h).
   bool watcher_sleeps LONGWIRE_GUARDED_BY(mutex) = false;
-  base::CondVar work_begun;                         // while it sleeps
-  uint64_t applied LONGWIRE_GUARDED_BY(mutex) = 0;  // deltas with changes
-  uint64_t words LONGWIRE_GUARDED_BY(mutex) = 0;    // that this thread has sent
+  base::CondVar work_begun;                            // while it sleeps
+  uint64_t applied LONGWIRE_GUARDED_BY(mutex) = 0;     // deltas with changes
+  uint64_t words LONGWIRE_GUARDED_BY(mutex) = 0;       // that this thread has sent
+  bool sent_state LONGWIRE_GUARDED_BY(mutex) = false;  // of several words, at least once
 
   base::Mutex arrived_mutex{base::ranks::kMirrorDeltas};
   std::vector<Arrived> arrived LONGWIRE_GUARDED_BY(arrived_mutex);

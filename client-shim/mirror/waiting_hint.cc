@@ -28,12 +28,15 @@ constexpr const char* kSentence =
     "this is NCCL: set NCCL_P2P_LEVEL=SYS, and LONGWIRE_DEVICES so that every process has all the "
     "devices; or NCCL_PROTO=LL and LONGWIRE_LIVE_WORDS=independent (docs/nccl.md)";
 
-// Messages of several words are passed on; but those of the device, and of a program that writes
-// without a pause, only with this right.
-constexpr const char* kRight =
-    ". Longwire may not hold pages of memory here, which most messages of several words need: "
-    "allow "
-    "it by vm.unprivileged_userfaultfd=1, by rights to open /dev/userfaultfd, or by CAP_SYS_PTRACE";
+constexpr const char* kAnswer =
+    "work has been running for 5 s, and a message of several words was passed to it. An answer of "
+    "more than a word cannot come; it can with the program on the server's own host (--server "
+    "unix:) (docs/host-memory.md)";
+
+// Without this right nothing of several words comes from the device.
+constexpr const char* kAllow =
+    ". Longwire may not hold pages of memory here: allow it by vm.unprivileged_userfaultfd=1, by "
+    "rights to open /dev/userfaultfd, or by CAP_SYS_PTRACE";
 
 bool AnythingIsUnfinished() {
   std::vector<StreamPoint> points = UnfinishedWorkOfAll();
@@ -59,6 +62,7 @@ bool HasWrittenPinned(Mirrors& mirrors) LONGWIRE_REQUIRES(mirrors.mutex) {
 
 void Watch(void*) {
   Mirrors& mirrors = TheMirrors();
+  const char* sentence = nullptr;
   uint64_t works = 0, exchanged = 0;
   for (int seconds = 0; seconds < kSeconds;) {
     std::this_thread::sleep_for(kPeriod);
@@ -70,10 +74,17 @@ void Watch(void*) {
     works = mirrors.works;
     exchanged = words;
     seconds = same ? seconds + 1 : 0;
-    if (seconds == kSeconds && !HasWrittenPinned(mirrors)) --seconds;
+    if (seconds != kSeconds) continue;
+    if (HasWrittenPinned(mirrors)) {
+      sentence = kSentence;
+    } else if (mirrors.sent_state && !MayHoldPages()) {
+      sentence = kAnswer;
+    } else {
+      --seconds;
+    }
   }
   const bool may = wire::IsSwitchedOff("whole-states") || MayHoldPages();
-  Say("%s%s. This is said once", kSentence, may ? "" : kRight);
+  Say("%s%s. This is said once", sentence, may ? "" : kAllow);
 }
 
 }  // namespace
