@@ -1,9 +1,10 @@
 // Whether a kernel that runs sees a state of memory that another one has written in part
 // (docs/decisions/0063): it looks at pairs of words all the time, while states are written, each
 // greater than the one before, in another order than it looks. The writer is another process,
-// or, so that the looking is known to find something, another stream.
+// or another context of the same one, or, so that the looking is known to find something, another
+// stream.
 //
-//   whole_states device|host WORDS STATES one|two BLOCKS
+//   whole_states device|host WORDS STATES one|contexts|two BLOCKS
 //
 // Memory of the device, mapped by both processes, or of the host, registered by both.
 #include <cuda_runtime.h>
@@ -138,11 +139,28 @@ void WriteStates(unsigned* words, unsigned count, unsigned states, cudaStream_t 
   std::fflush(stdout);
 }
 
+// The memory is where it is in the first context.
+void WriteInSecondContext(unsigned* words, unsigned count, unsigned states) {
+  CUcontext first = nullptr, second = nullptr;
+  CHECK(cuCtxGetCurrent(&first));
+  const auto begun = Clock::now();
+#if CUDA_VERSION >= 13000
+  CHECK(cuCtxCreate(&second, nullptr, 0, 0));
+#else
+  CHECK(cuCtxCreate(&second, 0, 0));
+#endif
+  std::printf("second context made in %.0f us\n",
+              std::chrono::duration<double, std::micro>(Clock::now() - begun).count());
+  WriteStates(words, count, states, nullptr);
+  CHECK(cuCtxSetCurrent(first));
+}
+
 }  // namespace
 
 int main(int arguments, char** words) {
   if (arguments != 6) return 2;
   const bool host = std::strcmp(words[1], "host") == 0, two = std::strcmp(words[4], "two") == 0;
+  const bool contexts = std::strcmp(words[4], "contexts") == 0;
   const unsigned count = std::strtoul(words[2], nullptr, 10);
   const unsigned states = std::strtoul(words[3], nullptr, 10);
   int ends[2], descriptor = host ? memfd_create("states", 0) : -1;
@@ -174,12 +192,16 @@ int main(int arguments, char** words) {
   if (two && read(ends[0], &byte, 1) != 1) return 1;
   Look<<<std::strtoul(words[5], nullptr, 10), 256, 0, looks>>>(memory, count, stop, seen);
   usleep(20000);
-  if (!two) WriteStates(memory, count, states, writes);
+  if (contexts) WriteInSecondContext(memory, count, states);
+  if (!two && !contexts) WriteStates(memory, count, states, writes);
   const bool written = !two || (write(ends[0], "g", 1) == 1 && read(ends[0], &byte, 1) == 1);
   *stop = 1;
   Check(cudaStreamSynchronize(looks));
   std::printf("%s, %u words, %s: %llu looks, %llu changes, %llu torn\n", words[1], count,
-              two ? "two processes" : "one process", seen->looks, seen->changes, seen->torn);
+              two        ? "two processes"
+              : contexts ? "two contexts"
+                         : "one process",
+              seen->looks, seen->changes, seen->torn);
   if (two) waitpid(writer, nullptr, 0);
   return written ? 0 : 1;
 }

@@ -139,7 +139,7 @@ TEST_F(ModuleTest, GlobalsAndNames) {
   EXPECT_EQ(cuModuleGetFunction(&function, module, "nothing"), CUDA_ERROR_NOT_FOUND);
   unsigned count = 0;
   ASSERT_CU(cuModuleGetFunctionCount(&count, module));
-  EXPECT_EQ(count, 7u);
+  EXPECT_EQ(count, 10u);
   std::vector<CUfunction> functions(count);
   ASSERT_CU(cuModuleEnumerateFunctions(functions.data(), count, module));
   for (CUfunction f : functions) {

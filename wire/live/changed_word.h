@@ -7,6 +7,12 @@
 // shadow's words together with W, as the first copy has it, are a state in which of any two words
 // either may be read first: nothing in it is older than what was written before it. That holds in
 // whatever order the words were copied.
+//
+// Copies that are equal everywhere are a state, too, however many words have changed. Of two words
+// x and y each is there with a value that it had in the first copy and in the second one. Whoever
+// reads x and then y could have read x in the first and y in the second, and the other way round.
+// So where x is written before y and y is new, x is new as well. One word that differs between the
+// copies spoils that: if it is written between two others, neither of its values fits both.
 #pragma once
 
 #include <array>

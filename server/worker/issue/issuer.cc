@@ -4,6 +4,7 @@
 
 #include "server/worker/completion/gates.h"
 #include "server/worker/completion/timeline.h"
+#include "server/worker/states/kept_states.h"
 #include "server/worker/support/current_context.h"
 #include "server/worker/support/failures.h"
 #include "server/worker/tracing/launch_samples.h"
@@ -45,6 +46,7 @@ void Issuer::Remove(const std::shared_ptr<Stream>& stream) {
     if (uses_.samples.IsChosen(stream->queue.front().position)) uses_.samples.Dropped();
     uses_.executor.Refuse(stream->queue.front(), CUDA_ERROR_CONTEXT_IS_DESTROYED);
   }
+  uses_.states.Forget(stream->id);
   std::erase(streams_, stream);
   std::erase(waiting_, stream);
   std::erase(touched_, stream);

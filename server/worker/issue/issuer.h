@@ -26,6 +26,7 @@ namespace longwire::worker {
 class CurrentContext;
 class Failures;
 class Gates;
+class KeptStates;
 class LaunchSamples;
 class Spans;
 class Timelines;
@@ -37,6 +38,7 @@ class Issuer {
     Bookkeeping bookkeeping;
     LaunchRun::Uses launches;
     Gates& gates;
+    KeptStates& states;
     Spans& spans;
     LaunchSamples& samples;
     Timelines& timelines;

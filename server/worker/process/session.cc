@@ -115,6 +115,7 @@ WorkerSession::WorkerSession(SessionOptions options)
                             .gates = gates_,
                             .statistics = statistics_},
                .gates = gates_,
+               .states = kept_states_,
                .spans = spans_,
                .samples = samples_,
                .timelines = timelines_,

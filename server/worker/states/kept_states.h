@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <unordered_map>
-#include <vector>
+#include <utility>
 
 #include "server/worker/states/whole_state.h"
 
@@ -19,6 +19,7 @@ class KeptStates {
  public:
   struct Kept {
     std::shared_ptr<WholeState> state;  // null: none
+    bool whole = false;                 // its last part has come
     bool late = false;                  // kept for the border
     bool asked = false;                 // to be stored: a call is queued that does it
     std::shared_ptr<WholeLook> look;    // that is not answered yet
@@ -36,7 +37,7 @@ class KeptStates {
   // Takes it out. If it was late, work waits until Arrived.
   std::shared_ptr<WholeState> Take(Kept& kept, bool* late) {
     *late = std::exchange(kept.late, false);
-    kept.asked = false;
+    kept.asked = kept.whole = false;
     if (kept.state != nullptr) --states_;
     return std::move(kept.state);
   }
@@ -44,8 +45,17 @@ class KeptStates {
   void Arrived(bool late) { late_ -= late ? 1 : 0; }
   void Drop(const Mirror& mirror) {
     for (auto& [stream, kept] : streams_) {
-      if (kept.state != nullptr) kept.state->Drop(mirror);
+      if (kept.state != nullptr && !kept.whole) kept.state->Drop(mirror);
     }
+  }
+  // The stream ends, and what was for it.
+  void Forget(uint64_t stream) {
+    auto found = streams_.find(stream);
+    if (found == streams_.end()) return;
+    bool late = false;
+    Take(found->second, &late);
+    Arrived(late);
+    streams_.erase(found);
   }
 
   // Any thread: whether there are states, and such that work has to wait for.

@@ -43,6 +43,20 @@ struct Range {
 };
 constexpr uint64_t kWord = 8;
 
+// NVIDIA's MPS runs kernels of several contexts together. A driver that does not say whether it is
+// there may have it.
+bool ContextsTakeTurns(const DriverTable& driver, CUdevice device) {
+  int together = 1;
+  const auto asked = CU_DEVICE_ATTRIBUTE_MPS_ENABLED;
+  return driver.cuDeviceGetAttribute(&together, asked, device) == CUDA_SUCCESS && together == 0;
+}
+
+const char* WhatToDo(CUresult result) {
+  return result == CUDA_ERROR_NOT_SUPPORTED
+             ? "under MPS contexts take no turns, so that needs a device without it"
+             : "raise the tenant's memory, or run fewer sessions";
+}
+
 uint64_t FirstOf(const TakenRange& range) { return range.address / kWord * kWord; }
 uint64_t WordsOf(const TakenRange& range) {
   return (range.address + range.bytes + kWord - 1) / kWord - range.address / kWord;
@@ -127,19 +141,18 @@ void StateTurns::Make(Turn& turn, uint64_t bytes) {
   turn.refused_at = Clock::now();
   if (result == CUDA_SUCCESS || std::exchange(turn.said, true)) return;
   LogLine(
-      "device %d: no room for a second context (%llu MiB) with %llu MiB of memory, code %d. "
-      "Messages "
-      "of several words in mirrored memory reach kernels only at the next launch or wait. Raise "
-      "the "
-      "tenant's memory, or run fewer sessions",
+      "device %d: no second context (%llu MiB) with %llu MiB of memory, code %d: messages of "
+      "several "
+      "words in mirrored memory reach kernels only at the next launch or wait: %s",
       turn.device, static_cast<unsigned long long>(kContextBytes >> 20),
-      static_cast<unsigned long long>(bytes >> 20), static_cast<int>(result));
+      static_cast<unsigned long long>(bytes >> 20), static_cast<int>(result), WhatToDo(result));
 }
 
 CUresult StateTurns::MakeContext(Turn& turn) {
   const DriverTable& driver = uses_.driver;
   const Device& device = uses_.devices[static_cast<size_t>(turn.device)];
   Charge charge;
+  if (!ContextsTakeTurns(driver, device.handle)) return CUDA_ERROR_NOT_SUPPORTED;
   LONGWIRE_TRY(driver.cuCtxSetCurrent(device.primary));
   LONGWIRE_TRY(uses_.charges.Take(turn.device, kContextBytes, &charge));
   size_t before = 0, after = 0, all = 0;

@@ -2,7 +2,8 @@
 // program's contexts: what one stores, and what it reads, is a whole state for them, as hardware
 // never runs kernels of two contexts at once (docs/decisions/0095-whole-states.md). A turn is some
 // two milliseconds away. The context is made at the first state that needs it; it and its memory
-// are charged to the session. Where they have no room, the state waits for the next border of work.
+// are charged to the session. Where they have no room, or MPS runs kernels of several contexts
+// together, the state waits for the next border of work.
 #pragma once
 
 #include <atomic>

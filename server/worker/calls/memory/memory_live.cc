@@ -300,7 +300,7 @@ void SendOneWord(WorkerSession& session, const std::vector<LookPart>& parts) {
   static_cast<void>(SendWord(session, parts, &difference));
 }
 
-// Sends whatever has changed, if the copies are equal: then they are a state (wire/changed_word.h).
+// Sends whatever has changed, if the copies are equal: then they are a state (live/changed_word.h).
 // True if there is more to send than that.
 bool SendState(WorkerSession& session, const std::vector<LookPart>& parts) {
   wire::Difference difference;
@@ -311,8 +311,8 @@ bool SendState(WorkerSession& session, const std::vector<LookPart>& parts) {
   if (!equal) return true;
   if (difference == wire::Difference::kNone) return false;
   for (const LookPart& part : parts) {
-    ++part.mirror->looked;
-    SendChanges(session, *part.mirror, part.offset, {part.block.data, part.bytes});
+    part.mirror->looked +=
+        SendChanges(session, *part.mirror, part.offset, {part.block.data, part.bytes}) ? 1 : 0;
   }
   return false;
 }

@@ -90,19 +90,21 @@ CUresult PullBehindWork(CallContext& context, const calls::lwMirrorPull& call,
 
 }  // namespace
 
-// Sends where the device's bytes differ from the shadow, which is like them afterwards.
-void SendChanges(WorkerSession& session, const Mirror& mirror, uint64_t offset,
+bool SendChanges(WorkerSession& session, const Mirror& mirror, uint64_t offset,
                  std::span<const std::byte> device) {
   std::vector<std::byte> delta;
+  bool any = false;
   while (!device.empty()) {
     size_t done =
         wire::AppendDelta(device, mirror.shadow->data() + offset, offset, wire::PageForm::kMasked,
                           wire::kDeltaBytes - wire::kMaxDeltaOfPage, &delta);
     if (!delta.empty()) session.down().Mirror(mirror.id, delta);
+    any |= !delta.empty();
     delta.clear();
     offset += done;
     device = device.subspan(done);
   }
+  return any;
 }
 
 CUresult PushRuns(CallContext& context, const std::shared_ptr<Mirror>& mirror,

@@ -174,6 +174,7 @@ CUresult PushState(CallContext& context, const calls::lwMirrorPush& call) {
       return result;
     }
     record.step = kTaken;
+    kept.whole = true;
     ReadShadowsBehind(context, kept.state);
     return kNotYet;
   }
@@ -186,6 +187,7 @@ CUresult PushState(CallContext& context, const calls::lwMirrorPush& call) {
   }
   if (answer == StateTurns::Answer::kNotYet) return kNotYet;
   if (answer == StateTurns::Answer::kReady) return StoreInTurn(context);
+  kept.whole = false;
   session.kept_states().KeepForBorder(kept);
   // Work that waits for it is a border.
   if (!session.issuer().OthersWait(*context.stream())) return CUDA_SUCCESS;
@@ -220,8 +222,8 @@ CUresult FinishLook(CallContext& context) {
     const bool counts = std::ranges::all_of(look->parts, &LookedAt::IsOfShadow);
     for (size_t i = 0; taken && counts && i < ranges->size(); ++i) {
       const LookedAt& part = look->parts[i];
-      ++part.mirror->looked;
-      SendChanges(session, *part.mirror, part.offset, (*ranges)[i].taken);
+      part.mirror->looked +=
+          SendChanges(session, *part.mirror, part.offset, (*ranges)[i].taken) ? 1 : 0;
     }
     session.state_turns().Free(device, taken);
   });

@@ -13,8 +13,9 @@
 
 namespace longwire::worker {
 
-// Sends where the device's bytes differ from the shadow, which is like them afterwards.
-void SendChanges(WorkerSession& session, const Mirror& mirror, uint64_t offset,
+// Sends where the device's bytes differ from the shadow, which is like them afterwards. False:
+// nowhere.
+bool SendChanges(WorkerSession& session, const Mirror& mirror, uint64_t offset,
                  std::span<const std::byte> device);
 
 // Copies masked or checked runs of at most `room` bytes to the device, in any order. kNotYet
