@@ -55,10 +55,11 @@ constexpr uint64_t kSearchedMemory = uint64_t{1} << 30;
 constexpr int kRestOfSearches = 50;
 
 // States of several words are exchanged where work stands still. One to the device costs it some
-// milliseconds, and the first one half a GiB; one to the program is cheap.
+// milliseconds, and the first one half a GiB. So does one to the program, where a kernel writes all
+// the time; and kernels may do so for a while that nobody waits for.
 using std::chrono::milliseconds;
 constexpr Standstill::Terms kStatesUp{milliseconds(500), milliseconds(1), milliseconds(500), true};
-constexpr Standstill::Terms kStatesDown{milliseconds(20), milliseconds(1), milliseconds(100)};
+constexpr Standstill::Terms kStatesDown{milliseconds(500), milliseconds(1), milliseconds(100)};
 
 Progress UnfinishedStreams() {
   Progress progress;

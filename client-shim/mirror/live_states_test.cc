@@ -165,10 +165,15 @@ TEST_F(LiveStatesTest, AStateOfTheDeviceIsSeenAtOnce) {
 TEST_F(LiveStatesTest, WhatTheProgramHasChangedIsAConflict) {
   Run();
   ::testing::internal::CaptureStderr();
-  // It has not been sent when the device's comes, as work does not stand still long enough.
-  Long(8) = 9;
-  Long(24) = 9;
-  DeviceHas(Delta({8, kPage}, 0, 5));
+  fake_.OnCall<calls::lwMirrorLook>([this, sent = false](const Record& record) mutable {
+    if (record.As<calls::lwMirrorLook>().whole && !sent) {
+      Long(8) = 9;  // before the device's comes
+      Long(24) = 9;
+      fake_.SendMirror(mirror_, Delta({8, kPage}, 0, 5));
+      sent = true;
+    }
+    return Reply{};
+  });
   EXPECT_TRUE(Comes([&] { return context_->once.load() != 0; }));
   EXPECT_EQ(context_->once.exchange(0), CUDA_ERROR_NOT_SUPPORTED);
   EXPECT_EQ(Long(8), 5u) << "the device's value stays";
@@ -183,7 +188,7 @@ TEST_F(LiveStatesTest, AStateWaitsWhileAPageIsProtected) {
   Run();
   ASSERT_EQ(mprotect(memory_ + kPage, kPage, PROT_READ), 0);
   DeviceHas(Delta({8, kPage}, 0, 5));
-  std::this_thread::sleep_for(kMoments);
+  std::this_thread::sleep_for(std::chrono::milliseconds(700));  // work stands still by then
   EXPECT_EQ(Long(8), 0u);
   ASSERT_EQ(mprotect(memory_ + kPage, kPage, PROT_READ | PROT_WRITE), 0);
   EXPECT_TRUE(Comes([&] { return Long(8) == 5; }));

@@ -7,6 +7,7 @@ namespace {
 
 // Work that ends later than this after a state has ended by itself.
 constexpr std::chrono::milliseconds kSoon{50};
+constexpr std::chrono::milliseconds kOver{20};
 
 }  // namespace
 
@@ -22,7 +23,7 @@ bool Standstill::IsDue(Clock::time_point now) const {
 }
 
 bool Standstill::IsOver(Clock::time_point now) const {
-  return progress_.empty() && now - since_ >= terms_.first;
+  return progress_.empty() && now - since_ >= kOver;
 }
 
 void Standstill::NoteState(Clock::time_point now, Clock::duration took) {

@@ -27,7 +27,7 @@ class Standstill {
   void Observe(const Progress& progress, Clock::time_point now);
   // Work has stood still for the pause, and the last state is as long ago.
   bool IsDue(Clock::time_point now) const;
-  // Nothing runs any more, for the first pause.
+  // Nothing has run for a moment.
   bool IsOver(Clock::time_point now) const;
   // A state was passed on, or tried, and took that long: the next one waits as long at least. One
   // that brought nothing doubles the pause.
