@@ -38,6 +38,7 @@ inline constexpr std::string_view kGuards[] = {
     "epoch",           // frames of an older connection: link/transport/relay_end.cc
     "handles",         // ids that the session does not have: worker/calls/call_context.cc
     "held_first",      // requests before what is held is known: server/keeper/reattaching.cc
+    "held_pages",      // a state that is seen in part: client-shim/mirror/held_pages.cc
     "held_shares",     // tokens for chunks that others have: server/keeper/adopting.cc
     "host_memory",     // host memory without end: server/worker/support/host_memory.cc
     "host_segment",    // a copy outside a session's pinned memory: worker/transfer/host_segment.cc
@@ -76,6 +77,7 @@ inline constexpr std::string_view kGuards[] = {
     "shared_tokens",   // tokens without end: server/keeper/sharing/shared_chunks.cc
     "sizes",           // a copy's bytes outside its announced range: worker/transfer/transfers.cc
     "start_only",      // a reload that changes what needs a restart: server/config/reload.cc
+    "state_copies",    // a state of two times: client-shim/mirror/program_state.cc
     "state_turn",      // states that are seen in part: worker/states/state_turns.cc
     "token",           // clients that resume a session of others: server/daemon/settings/token.cc
     "unordered",       // writes to a remap copy's source: client-shim/copy/remap_copies.cc

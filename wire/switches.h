@@ -56,6 +56,7 @@ inline constexpr std::string_view kSwitches[] = {
     "trim-rings",            // program, link, daemon, worker: idle rings return their memory
     "unasked-progress",      // program: a stream's completion is reported without a request
     "whole-copies",          // program: a copy between servers is announced once, not in pieces
+    "whole-states",          // program: messages of several words pass while kernels run
 };
 
 // A name of the table; any other name does not compile.

@@ -5,15 +5,18 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
-#include <set>
 #include <thread>
 #include <utility>
 
 #include "base/memory_sizes.h"
+#include "client-shim/mirror/arrived_state.h"
 #include "client-shim/mirror/file_mirrors.h"
+#include "client-shim/mirror/held_pages.h"
 #include "client-shim/mirror/look_choice.h"
 #include "client-shim/mirror/mirror_table.h"
 #include "client-shim/mirror/one_word.h"
+#include "client-shim/mirror/program_state.h"
+#include "client-shim/mirror/standstill.h"
 #include "client-shim/mirror/words.h"
 #include "client-shim/stream/host_writes.h"
 #include "client-shim/support/own_memory.h"
@@ -21,6 +24,7 @@
 #include "longwire/calls.h"
 #include "wire/guards.h"
 #include "wire/live/changed_word.h"
+#include "wire/live/mirror_state.h"
 #include "wire/switches.h"
 
 namespace longwire::shim {
@@ -50,8 +54,12 @@ constexpr uint64_t kSearchedMemory = uint64_t{1} << 30;
 // times of what it took.
 constexpr int kRestOfSearches = 50;
 
-// Streams with unfinished work, and how far each has come.
-using Progress = std::set<std::pair<uint64_t, uint64_t>>;
+// States of several words are exchanged where work stands still. One to the device costs it some
+// milliseconds, and the first one half a GiB. So does one to the program, where a kernel writes all
+// the time; and kernels may do so for a while that nobody waits for.
+using std::chrono::milliseconds;
+constexpr Standstill::Terms kStatesUp{milliseconds(500), milliseconds(1), milliseconds(500), true};
+constexpr Standstill::Terms kStatesDown{milliseconds(500), milliseconds(1), milliseconds(100)};
 
 Progress UnfinishedStreams() {
   Progress progress;
@@ -120,24 +128,33 @@ class Exchange {
  public:
   explicit Exchange(uint32_t channel) : channel_(channel) {}
 
-  // A look at both sides; true if anything has changed.
-  bool Run(Mirrors& mirrors);
-  // After it: the shortest time until the next one.
+  // A look at both sides, where the program's work has come as far as `progress`; true if anything
+  // has changed.
+  bool Run(Mirrors& mirrors, const Progress& progress);
+  // After it: the shortest time until the next one, and the longest.
   microseconds Pause(bool changed) const {
     if (!looks_) return kMoment;
-    const uint64_t rate = changed ? kFastBytesInAMillisecond : kBytesInAMillisecond;
+    const bool fast = changed || LongestPause() < kLongestPause;
+    const uint64_t rate = fast ? kFastBytesInAMillisecond : kBytesInAMillisecond;
     return std::max(kShortestPause, microseconds(1000 * bytes_ / rate));
+  }
+  microseconds LongestPause() const {
+    const auto due = std::min(up_.pause(), down_.pause());
+    return std::min(kLongestPause, std::chrono::duration_cast<microseconds>(due));
   }
 
  private:
   bool SendWord(Mirrors& mirrors, const Compared& all) LONGWIRE_REQUIRES(mirrors.mutex);
+  bool SendState(Mirrors& mirrors, const Compared& all) LONGWIRE_REQUIRES(mirrors.mutex);
   bool SearchMuch(Mirrors& mirrors, const Compared& all) LONGWIRE_REQUIRES(mirrors.mutex);
   bool SendAllWords(Mirrors& mirrors, const Compared& all) LONGWIRE_REQUIRES(mirrors.mutex);
-  static StreamPoint SendLook(Mirrors& mirrors, const Compared& all)
-      LONGWIRE_REQUIRES(mirrors.mutex);
+  bool MayLookForState(const Compared& all) const;
+  StreamPoint SendLook(Mirrors& mirrors, const Compared& all) LONGWIRE_REQUIRES(mirrors.mutex);
   static bool Await(const Channel& channel, uint64_t position);
 
   bool TakeHeld(Mirrors& mirrors, const Channel* channel) LONGWIRE_REQUIRES(mirrors.mutex);
+  void EndState(Mirrors& mirrors, Clock::time_point begun, bool changed)
+      LONGWIRE_REQUIRES(mirrors.mutex);
 
   const uint32_t channel_;
   OneWord word_;
@@ -152,14 +169,21 @@ class Exchange {
   // An answer of the worker is not applied yet; Mirrors::sent when it was asked for.
   bool held_ = false;
   uint64_t asked_ = 0;
+  bool whole_ = false;  // it may be a state of several words
+  Standstill up_{kStatesUp}, down_{kStatesDown};
+  // The device had something the last time; and so it had before the last state was sent: what
+  // it has then is no answer.
+  bool talks_ = false, talks_before_ = false;
+  ProgramState state_;
 };
 
-// True if a word was sent.
+// True if a word was sent, or a state of several.
 bool Exchange::SendWord(Mirrors& mirrors, const Compared& all) {
   wire::ChangedWord word;
   Mirror* found = nullptr;
   const OneWord::Found any = word_.Find(all.parts, &found, &word);
   if (any == OneWord::Found::kUnreadable) FindLost(mirrors);
+  if (any == OneWord::Found::kMore) return SendState(mirrors, all);
   if (any != OneWord::Found::kWord) return false;
   Stream* stream = all.channel->stream;
   if (AwaitedForRoom(stream) != 0) return false;
@@ -172,6 +196,35 @@ bool Exchange::SendWord(Mirrors& mirrors, const Compared& all) {
   mirrors.AwaitConflict();
   stream->session->Submit(all.channel->where(), push);
   std::copy_n(word.is.begin(), word.bytes, mirror.shadow + word.offset);
+  RecordSent(mirrors, *all.channel);
+  ++mirrors.words;
+  return true;
+}
+
+// True if it was sent: more than a word has changed, and work stands still.
+bool Exchange::SendState(Mirrors& mirrors, const Compared& all) {
+  static const bool off = wire::IsSwitchedOff("whole-states");
+  Stream* stream = all.channel->stream;
+  if (off || !up_.IsDue(Clock::now()) || AwaitedForRoom(stream) != 0) return false;
+  const ProgramState::Taken taken = state_.Take(all.parts);
+  if (taken == ProgramState::Taken::kUnreadable) FindLost(mirrors);
+  up_.NoteState(Clock::now());
+  talks_before_ = talks_;
+  if (taken != ProgramState::Taken::kState) return false;
+  const auto deltas = state_.deltas();
+  for (size_t i = 0; i < deltas.size(); ++i) {
+    if (AwaitStream(stream, AwaitedForRoom(stream)) != CUDA_SUCCESS) break;  // it has failed
+    const bool last = i + 1 == deltas.size();
+    calls::lwMirrorPush push;
+    push.mirror = deltas[i].mirror->id;
+    push.delta = deltas[i].delta;
+    push.state = static_cast<uint32_t>(last ? wire::MirrorState::kLast : wire::MirrorState::kPart);
+    mirrors.AwaitConflict();
+    stream->session->Submit(all.channel->where(), push, push.EncodedBytes());
+    stream->session->counts().uploaded.fetch_add(push.delta.size(), std::memory_order_relaxed);
+  }
+  state_.Commit();
+  mirrors.sent_state = true;
   RecordSent(mirrors, *all.channel);
   ++mirrors.words;
   return true;
@@ -213,17 +266,29 @@ bool Exchange::SendAllWords(Mirrors& mirrors, const Compared& all) {
   return true;
 }
 
+// Where work stands still; and once behind it, for the last message. Several words must become
+// visible to the program at once: not asked for, where its pages cannot be held.
+bool Exchange::MayLookForState(const Compared& all) const {
+  static const bool off = wire::IsSwitchedOff("whole-states");
+  const Clock::time_point now = Clock::now();
+  const bool due = down_.IsDue(now) || (down_.IsOver(now) && TheMirrors().handed.load());
+  return due && !off && !all.independent &&
+         WhileHeld(
+             RangesOf(all.parts), HeldFor::kWriting, [](const HeldView&, void*) {}, nullptr) ==
+             HoldResult::kDone;
+}
+
 // Asks for what the device has changed. The answer is there once the point has passed.
 StreamPoint Exchange::SendLook(Mirrors& mirrors, const Compared& all) {
   calls::lwMirrorLook look;
   look.independent = all.independent;
+  look.whole = whole_;
   mirrors.AwaitConflict();  // a word is as much
   for (const MirrorPart& part : all.parts) {
     look.mirror.push_back(part.mirror->id);
     look.bytes.push_back(part.bytes);
-    if (!all.independent) continue;
-    look.offset.push_back(part.offset);
-    mirrors.AwaitChanges(part.bytes);
+    if (all.independent) look.offset.push_back(part.offset);
+    if (all.independent || whole_) mirrors.AwaitChanges(part.bytes);
   }
   Stream* stream = all.channel->stream;
   const uint64_t position =
@@ -245,8 +310,10 @@ bool Exchange::Await(const Channel& channel, uint64_t position) {
   return true;
 }
 
-bool Exchange::Run(Mirrors& mirrors) {
+bool Exchange::Run(Mirrors& mirrors, const Progress& progress) {
   bytes_ = 0;
+  up_.Observe(progress, Clock::now());
+  down_.Observe(progress, Clock::now());
   base::MutexLock lock(mirrors.mutex);
   Compared all;
   // While another thread takes in what the device wrote, a word could be in both directions at
@@ -264,6 +331,9 @@ bool Exchange::Run(Mirrors& mirrors) {
   }
   const uint64_t applied = mirrors.applied;
   held_ = true;
+  const Clock::time_point begun = Clock::now();
+  whole_ = MayLookForState(all);
+  mirrors.awaits_state = whole_;
   asked_ = mirrors.sent;
   mirrors.asked.insert(asked_);
   const StreamPoint point = SendLook(mirrors, all);
@@ -272,6 +342,7 @@ bool Exchange::Run(Mirrors& mirrors) {
   Release(point.stream);
   lock.Lock();
   TakeHeld(mirrors, all.channel.get());
+  if (whole_) EndState(mirrors, begun, mirrors.applied != applied);
   return sent_word || mirrors.applied != applied;
 }
 
@@ -304,10 +375,25 @@ bool Exchange::TakeHeld(Mirrors& mirrors, const Channel* channel) {
   if (!held_) return false;
   if (channel != nullptr && (CopiesAreOnTheirWay() || !MayApply(mirrors, choice_))) return false;
   const uint64_t applied = mirrors.applied;
-  if (channel != nullptr) ApplyArrived(mirrors);
+  if (channel != nullptr && whole_) {
+    if (!ApplyArrivedAsState(mirrors)) return false;
+  } else if (channel != nullptr) {
+    ApplyArrived(mirrors);
+  }
+  const bool changed = mirrors.applied != applied;
+  if (changed && !talks_before_) up_.NoteAnswer();
+  talks_ = changed;
   mirrors.asked.erase(mirrors.asked.find(asked_));
   held_ = false;
-  return mirrors.applied != applied;
+  return changed;
+}
+
+// The state has come, or nothing. What could not be applied is left to whoever can.
+void Exchange::EndState(Mirrors& mirrors, Clock::time_point begun, bool changed) {
+  down_.NoteState(Clock::now(), Clock::now() - begun);
+  if (changed) down_.NoteAnswer();
+  mirrors.awaits_state = false;
+  mirrors.pulled.NotifyAll();
 }
 
 // Until work has run for a moment, or there is something to look for behind it. False: the session
@@ -354,16 +440,18 @@ void Watch(void*) {
     // Once more when nothing runs any more: for the last word.
     for (bool runs = true, changed = true; runs || changed;) {
       if (ClientSession::over() != CUDA_SUCCESS) return;
-      runs = !UnfinishedStreams().empty();
+      const Progress progress = UnfinishedStreams();
+      runs = !progress.empty();
       changed = false;
-      microseconds least = kShortestPause;
+      microseconds least = kShortestPause, most = kLongestPause;
       AddNew(mirrors, &exchanges);
       for (auto& [channel, exchange] : exchanges) {
-        const bool here = exchange.Run(mirrors);
+        const bool here = exchange.Run(mirrors, progress);
         least = std::max(least, exchange.Pause(here));
+        most = std::min(most, exchange.LongestPause());
         changed |= here;
       }
-      pause = changed ? least : std::max(least, std::min(2 * pause, kLongestPause));
+      pause = changed ? least : std::max(least, std::min(2 * pause, most));
       std::this_thread::sleep_for(pause);
     }
   }

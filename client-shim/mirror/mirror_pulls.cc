@@ -52,22 +52,6 @@ uint64_t ConflictIn(const Mirror& mirror, const wire::DeltaRun& run) {
   return kNone;
 }
 
-// Prints it; the next call that may return a late error returns one.
-void ReportConflict(const Mirror& mirror, uint64_t offset) {
-  int none = 0;
-  std::atomic<int>& once = mirror.channel->stream->context->once;
-  if (!once.compare_exchange_strong(none, CUDA_ERROR_NOT_SUPPORTED)) return;
-  std::array<char, 256> text;
-  std::snprintf(text.data(), text.size(),
-                "host and device have both changed the byte at %#llx of %s memory, to "
-                "different values and with no wait in between: the device's stays "
-                "(docs/host-memory.md)",
-                static_cast<unsigned long long>(mirror.range.address + offset),
-                mirror.range.managed ? "managed" : "pinned");
-  Say("%s", text.data());
-  LogErrorQuietly(text.data());
-}
-
 // A word that the device has changed while work runs. The program may look at it, and change other
 // bytes of it. What it says is kNone, or the first byte that both have changed.
 uint64_t ApplyWord(Mirror& mirror, const wire::DeltaRun& run, WritablePages& pages) {
@@ -260,6 +244,21 @@ bool WaitForSent(const Channel& channel, StreamPoint* point) {
 
 }  // namespace
 
+void ReportConflict(const Mirror& mirror, uint64_t offset) {
+  int none = 0;
+  std::atomic<int>& once = mirror.channel->stream->context->once;
+  if (!once.compare_exchange_strong(none, CUDA_ERROR_NOT_SUPPORTED)) return;
+  std::array<char, 256> text;
+  std::snprintf(text.data(), text.size(),
+                "host and device have both changed the byte at %#llx of %s memory, to "
+                "different values and with no wait in between: the device's stays "
+                "(docs/host-memory.md)",
+                static_cast<unsigned long long>(mirror.range.address + offset),
+                mirror.range.managed ? "managed" : "pinned");
+  Say("%s", text.data());
+  LogErrorQuietly(text.data());
+}
+
 void ApplyArrived(Mirrors& mirrors) {
   std::vector<Arrived> arrived;
   {
@@ -284,7 +283,7 @@ void ApplyArrived(Mirrors& mirrors) {
 }
 
 void AwaitPull(Mirrors& mirrors, base::MutexLock& lock) {
-  while (mirrors.pulling) mirrors.pulled.Wait(lock);
+  while (mirrors.pulling || mirrors.awaits_state) mirrors.pulled.Wait(lock);
 }
 
 void AwaitedWrites::Ask(std::span<StreamPoint> points) {
@@ -314,6 +313,7 @@ void AwaitedWrites::Ask(std::span<StreamPoint> points) {
 bool AwaitedWrites::TakeThem() {
   Mirrors& mirrors = TheMirrors();
   base::MutexLock lock(mirrors.mutex);
+  while (mirrors.awaits_state) mirrors.pulled.Wait(lock);
   ApplyArrived(mirrors);
   mirrors.asked.erase(mirrors.asked.find(sent_));
   bool all = true;

@@ -69,7 +69,9 @@ struct Mirrors {
   std::atomic<bool> handed{false};  // the device may have written since the last pull
   // A thread pulls and waits for the answer, without the lock. One at a time.
   bool pulling LONGWIRE_GUARDED_BY(mutex) = false;
-  base::CondVar pulled;  // it has ended
+  // A whole state is on its way, which the thread that asked for it is to apply.
+  bool awaits_state LONGWIRE_GUARDED_BY(mutex) = false;
+  base::CondVar pulled;  // either has ended
 
   // Comparisons that are made a moment after the work that needs them was queued.
   uint64_t comparison LONGWIRE_GUARDED_BY(mutex) = 1;  // number of the next one
@@ -84,9 +86,10 @@ struct Mirrors {
 
   // The thread that exchanges while work runs (live_exchange.h).
   bool watcher_sleeps LONGWIRE_GUARDED_BY(mutex) = false;
-  base::CondVar work_begun;                         // while it sleeps
-  uint64_t applied LONGWIRE_GUARDED_BY(mutex) = 0;  // deltas with changes
-  uint64_t words LONGWIRE_GUARDED_BY(mutex) = 0;    // that this thread has sent
+  base::CondVar work_begun;                            // while it sleeps
+  uint64_t applied LONGWIRE_GUARDED_BY(mutex) = 0;     // deltas with changes
+  uint64_t words LONGWIRE_GUARDED_BY(mutex) = 0;       // that this thread has sent
+  bool sent_state LONGWIRE_GUARDED_BY(mutex) = false;  // of several words, at least once
 
   base::Mutex arrived_mutex{base::ranks::kMirrorDeltas};
   std::vector<Arrived> arrived LONGWIRE_GUARDED_BY(arrived_mutex);
@@ -113,7 +116,10 @@ void RecordSent(Mirrors& mirrors, Channel& channel) LONGWIRE_REQUIRES(mirrors.mu
 void KeepPromise(Mirrors& mirrors) LONGWIRE_REQUIRES(mirrors.mutex);
 // Applies all answers that have come, in their order, whichever pull they belong to.
 void ApplyArrived(Mirrors& mirrors) LONGWIRE_REQUIRES(mirrors.mutex);
-// Waits until no pull is under way; the lock is released meanwhile.
+// Prints that both sides have changed the byte at the offset; the next call that may return a late
+// error returns one.
+void ReportConflict(const Mirror& mirror, uint64_t offset);
+// Waits until no pull is under way, and no state; the lock is released meanwhile.
 void AwaitPull(Mirrors& mirrors, base::MutexLock& lock) LONGWIRE_REQUIRES(mirrors.mutex);
 
 // Whether the mirror's memory can be touched: not if the program has freed it, even if it has other

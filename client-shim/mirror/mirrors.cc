@@ -133,8 +133,11 @@ void RemoveMirror(Mirror* mirror) {
 void ForgetMirrors(uint32_t context_number) {
   Mirrors& mirrors = TheMirrors();
   base::MutexLock lock(mirrors.mutex);
-  AwaitPull(mirrors, lock);
   auto channel = mirrors.channels.find(context_number);
+  if (channel == mirrors.channels.end()) return;
+  channel->second->ended.store(true);
+  AwaitPull(mirrors, lock);
+  channel = mirrors.channels.find(context_number);
   if (channel == mirrors.channels.end()) return;
   KeepPromise(mirrors);
   std::erase_if(mirrors.by_address, [&](const auto& entry) {
@@ -144,7 +147,6 @@ void ForgetMirrors(uint32_t context_number) {
     mirror_count.fetch_sub(1);
     return true;
   });
-  channel->second->ended.store(true);
   Release(channel->second->stream);
   mirrors.channels.erase(channel);
 }

@@ -15,8 +15,9 @@ constexpr uint64_t kLine = 64;
 // Copied at a time.
 constexpr uint64_t kBatchBytes = wire::kLookBytes;
 
-// No word lies in two parts.
-std::vector<std::vector<MirrorPart>> Batches(std::span<const MirrorPart> parts) {
+}  // namespace
+
+std::vector<std::vector<MirrorPart>> BatchesOf(std::span<const MirrorPart> parts) {
   std::vector<std::vector<MirrorPart>> batches(1);
   uint64_t room = kBatchBytes;
   for (MirrorPart part : parts) {
@@ -42,8 +43,6 @@ std::vector<std::vector<MirrorPart>> Batches(std::span<const MirrorPart> parts) 
   }
   return batches;
 }
-
-}  // namespace
 
 bool ProgramCopy::Make(std::span<const MirrorPart> parts) {
   uint64_t all = kLine;
@@ -76,7 +75,7 @@ OneWord::Found OneWord::FindFirst(std::span<const Batch> batches, size_t* batch,
     wire::ChangedWord here;
     const wire::Difference difference = wire::FindDifference(first_.ranges(), &here);
     if (difference == wire::Difference::kNone) continue;
-    if (difference == wire::Difference::kMore || found == Found::kWord) return Found::kNone;
+    if (difference == wire::Difference::kMore || found == Found::kWord) return Found::kMore;
     found = Found::kWord;
     *batch = i;
     *word = here;
@@ -86,7 +85,7 @@ OneWord::Found OneWord::FindFirst(std::span<const Batch> batches, size_t* batch,
 
 OneWord::Found OneWord::Find(std::span<const MirrorPart> parts, Mirror** mirror,
                              wire::ChangedWord* word) {
-  const std::vector<Batch> batches = Batches(parts);
+  const std::vector<Batch> batches = BatchesOf(parts);
   size_t batch = 0;
   const Found found = FindFirst(batches, &batch, word);
   if (found != Found::kWord) return found;
@@ -96,7 +95,7 @@ OneWord::Found OneWord::Find(std::span<const MirrorPart> parts, Mirror** mirror,
     const bool same =
         i == batch ? wire::Confirms(second_.ranges(), *word)
                    : wire::FindDifference(second_.ranges(), &none) == wire::Difference::kNone;
-    if (!same) return Found::kNone;
+    if (!same) return Found::kMore;
   }
   const MirrorPart& part = batches[batch][word->range];
   *mirror = part.mirror;

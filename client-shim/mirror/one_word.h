@@ -28,10 +28,14 @@ class ProgramCopy {
   std::vector<wire::ComparedRange> ranges_;
 };
 
+// The parts in batches that are copied one at a time; no word lies in two.
+std::vector<std::vector<MirrorPart>> BatchesOf(std::span<const MirrorPart> parts);
+
 // Looks through any amount of memory, a few MiB at a time.
 class OneWord {
  public:
-  enum class Found { kNone, kWord, kUnreadable };
+  // kMore: other words have changed, or a word beside that one meanwhile.
+  enum class Found { kNone, kWord, kMore, kUnreadable };
   // kWord: *mirror and *word, whose offset is in the mirror. All of the first copy is made before
   // the second one begins.
   Found Find(std::span<const MirrorPart> parts, Mirror** mirror, wire::ChangedWord* word);

@@ -56,13 +56,13 @@ TEST_F(OneWordTest, IsFoundWhereverItLies) {
   EXPECT_EQ(word_.offset, 4096U);
 }
 
-TEST_F(OneWordTest, TwoAreNoneHoweverFarApart) {
+TEST_F(OneWordTest, TwoAreMoreHoweverFarApart) {
   Write(0, 64, 1);
   Write(0, 2 * wire::kLookBytes, 1);
-  EXPECT_EQ(Find(), OneWord::Found::kNone);
+  EXPECT_EQ(Find(), OneWord::Found::kMore);
   Write(0, 64, 0);
   Write(1, 0, 1);
-  EXPECT_EQ(Find(), OneWord::Found::kNone);
+  EXPECT_EQ(Find(), OneWord::Found::kMore);
 }
 
 }  // namespace

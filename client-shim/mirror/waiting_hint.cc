@@ -8,10 +8,12 @@
 
 #include "client-shim/connect/options.h"
 #include "client-shim/context/context.h"
+#include "client-shim/mirror/held_pages.h"
 #include "client-shim/mirror/mirror_table.h"
 #include "client-shim/stream/host_writes.h"
 #include "client-shim/support/own_memory.h"
 #include "client-shim/support/threads.h"
+#include "wire/switches.h"
 
 namespace longwire::shim {
 namespace {
@@ -24,8 +26,17 @@ constexpr const char* kSentence =
     "that kernels reach. A kernel that waits for that waits for ever: run the program on the "
     "server's own host (--server unix:), or let streams wait for values (docs/host-memory.md). If "
     "this is NCCL: set NCCL_P2P_LEVEL=SYS, and LONGWIRE_DEVICES so that every process has all the "
-    "devices; or NCCL_PROTO=LL and LONGWIRE_LIVE_WORDS=independent (docs/nccl.md). This is said "
-    "once";
+    "devices; or NCCL_PROTO=LL and LONGWIRE_LIVE_WORDS=independent (docs/nccl.md)";
+
+constexpr const char* kAnswer =
+    "work has been running for 5 s, and a message of several words was passed to it. An answer of "
+    "more than a word cannot come; it can with the program on the server's own host (--server "
+    "unix:) (docs/host-memory.md)";
+
+// Without this right nothing of several words comes from the device.
+constexpr const char* kAllow =
+    ". Longwire may not hold pages of memory here: allow it by vm.unprivileged_userfaultfd=1, by "
+    "rights to open /dev/userfaultfd, or by CAP_SYS_PTRACE";
 
 bool AnythingIsUnfinished() {
   std::vector<StreamPoint> points = UnfinishedWorkOfAll();
@@ -51,6 +62,7 @@ bool HasWrittenPinned(Mirrors& mirrors) LONGWIRE_REQUIRES(mirrors.mutex) {
 
 void Watch(void*) {
   Mirrors& mirrors = TheMirrors();
+  const char* sentence = nullptr;
   uint64_t works = 0, exchanged = 0;
   for (int seconds = 0; seconds < kSeconds;) {
     std::this_thread::sleep_for(kPeriod);
@@ -62,9 +74,17 @@ void Watch(void*) {
     works = mirrors.works;
     exchanged = words;
     seconds = same ? seconds + 1 : 0;
-    if (seconds == kSeconds && !HasWrittenPinned(mirrors)) --seconds;
+    if (seconds != kSeconds) continue;
+    if (HasWrittenPinned(mirrors)) {
+      sentence = kSentence;
+    } else if (mirrors.sent_state && !MayHoldPages()) {
+      sentence = kAnswer;
+    } else {
+      --seconds;
+    }
   }
-  Say("%s", kSentence);
+  const bool may = wire::IsSwitchedOff("whole-states") || MayHoldPages();
+  Say("%s%s. This is said once", sentence, may ? "" : kAllow);
 }
 
 }  // namespace

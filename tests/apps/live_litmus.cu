@@ -1,9 +1,10 @@
 // Whether a running kernel and the program see each other's writes to pinned memory in their order:
 // message passing in both directions with payloads of 8 bytes to 1 MiB behind several flags, and
-// store buffering. Arguments: about how many rounds of each; `reordered` for writers that write
-// their flags first, else `ordered`; the seconds after which a side that waits is given up; and
-// those after which the rounds are enough, where a busy host makes few. It prints how many there
-// were. Exit code 3: an outcome that the order forbids; 2: one side waits for ever.
+// store buffering. Arguments: about how many rounds of each; `ordered`, `messages` without store
+// buffering, or `reordered` for writers that write their flags first; the seconds after which a
+// side that waits is given up; and those after which the rounds are enough, where a busy host makes
+// few. It prints how many there were. Exit code 3: an outcome that the order forbids; 2: one side
+// waits for ever.
 #include <vector>
 
 #include "live_litmus.h"
@@ -187,7 +188,8 @@ void BufferStores(uint64_t rounds, cudaStream_t stream) {
 
 int main(int count, char** arguments) {
   const uint64_t rounds = count > 1 ? std::strtoull(arguments[1], nullptr, 10) : 50000;
-  const bool reordered = count > 2 && std::strcmp(arguments[2], "reordered") == 0;
+  const char* what = count > 2 ? arguments[2] : "ordered";
+  const bool reordered = std::strcmp(what, "reordered") == 0;
   if (count > 3) seconds = std::atof(arguments[3]);
   if (count > 4) enough = std::atof(arguments[4]);
   boxes = reinterpret_cast<Box*>(live::Words(kBoxes * sizeof(Box)));
@@ -197,7 +199,7 @@ int main(int count, char** arguments) {
     PassUp(rounds, bytes, reordered, stream);
     PassDown(rounds, bytes, reordered, stream);
   }
-  if (!reordered) BufferStores(rounds, stream);
+  if (std::strcmp(what, "ordered") == 0) BufferStores(rounds, stream);
   CHECK(cudaFreeHost(boxes));
   std::printf("%llu rounds, %llu forbidden\n", static_cast<unsigned long long>(rounds_in_all),
               static_cast<unsigned long long>(forbidden));

@@ -2,9 +2,12 @@
 // memory, each with a flag behind it; the blocks of a running kernel answer them, and the program
 // polls for the answers. No call of CUDA comes in between. Arguments: the number of messages, the
 // seconds after which it gives up with exit code 2, and for figures the bytes of each message (0:
-// the flag alone is the message) and the number of mailboxes. It says on standard output how many
-// microseconds a message took there and back.
+// the flag alone is the message; -: they differ) and the number of mailboxes; then the memory:
+// `allocated`, `registered` or `managed`. It says on standard output how many microseconds a
+// message took there and back.
+#include <cstdlib>
 #include <optional>
+#include <string>
 
 #include "live.h"
 
@@ -77,18 +80,41 @@ void Receive(Box& box, int index, uint64_t number, live::Deadline& deadline) {
   }
 }
 
+// The mailboxes, and where kernels have them. Managed ones lie beside pinned memory that kernels
+// reach, of which there is none otherwise.
+Box* Boxes(int used, const std::string& memory, Box** on_device) {
+  const size_t bytes = used * sizeof(Box);
+  void *boxes = nullptr, *device = nullptr;
+  if (memory == "managed") {
+    CHECK(cudaMallocManaged(&boxes, bytes));
+    CHECK(cudaHostGetDevicePointer(&device, live::Words(sizeof(uint64_t)), 0));
+    device = boxes;
+  } else if (memory == "registered") {
+    boxes = aligned_alloc(64, bytes);  // shares pages with what else malloc gives
+    CHECK(cudaHostRegister(boxes, bytes, cudaHostRegisterMapped));
+    CHECK(cudaHostGetDevicePointer(&device, boxes, 0));
+  } else {
+    EXPECT(memory == "allocated", "arguments");
+    device = boxes = live::Words(bytes);
+  }
+  std::memset(boxes, 0, bytes);
+  *on_device = static_cast<Box*>(device);
+  return static_cast<Box*>(boxes);
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
   const uint64_t messages = count > 1 ? std::strtoull(arguments[1], nullptr, 10) : 1000;
   live::Deadline deadline(count > 2 ? std::atof(arguments[2]) : 60);
-  if (count > 3) all_bytes = std::strtoull(arguments[3], nullptr, 10);
+  if (count > 3 && arguments[3][0] != '-') all_bytes = std::strtoull(arguments[3], nullptr, 10);
   const int used = count > 4 ? std::atoi(arguments[4]) : kBoxes;
   EXPECT(all_bytes.value_or(0) <= kPayload && used >= 1 && used <= kBoxes, "arguments");
-  auto* boxes = reinterpret_cast<Box*>(live::Words(used * sizeof(Box)));
+  Box* on_device = nullptr;
+  Box* boxes = Boxes(used, count > 5 ? arguments[5] : "allocated", &on_device);
   cudaStream_t stream;
   CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-  Serve<<<used, kThreads, 0, stream>>>(boxes, messages);
+  Serve<<<used, kThreads, 0, stream>>>(on_device, messages);
   CHECK(cudaGetLastError());
   const auto start = std::chrono::steady_clock::now();
   for (uint64_t number = 1; number <= messages; ++number) {
@@ -97,7 +123,6 @@ int main(int count, char** arguments) {
   }
   const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - start;
   CHECK(cudaStreamSynchronize(stream));
-  CHECK(cudaFreeHost(boxes));
   std::printf("%.2f us a message\n", took.count() / static_cast<double>(messages) / used);
   return Pass("mailbox");
 }

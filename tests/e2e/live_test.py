@@ -15,6 +15,7 @@ OTHERS = ("mapped_memory", "mapped_flags", "mapped_turns", "mapped_bursts", "exp
           "pinned_order", "pinned_graphs", "host_functions", "pool_kinds")
 STANDS_STILL = re.compile(r"STANDS STILL at [\w ]+ \d+\n")
 OFF = {"LONGWIRE_DISABLE": "live-pinned"}
+WORDS = {"LONGWIRE_DISABLE": "live-pinned,whole-states"}
 
 
 class LiveTest(unittest.TestCase):
@@ -57,12 +58,8 @@ class LiveTest(unittest.TestCase):
         self.assertEqual(2, result.code, result)
         self.assertRegex(result.out, STANDS_STILL)
 
-    def test_copies_of_memory_do_not_do(self):
-        self.expect_still(self.run_here("mailbox", "1000", "2", **OFF))
-        result = self.longwire.run("mailbox.static", "1000", "9", timeout=60)
-        self.expect_still(result)
-        # Which is said once, with the remedy.
-        self.assertRegex(result.err, r"\Alongwire: .* 5 s.*unix:.*host-memory\.md.*\n\Z")
+    def test_words_alone_do_not_do(self):
+        self.expect_still(self.run_here("mailbox", "1000", "2", **WORDS))
 
     def test_beyond_the_limit_memory_is_copied(self):
         config = f"""tenants:
@@ -75,7 +72,8 @@ class LiveTest(unittest.TestCase):
             self.expect_pass("mailbox", "20", longwire=longwire, LONGWIRE_DEVICES="1")
             # Its boxes have no room there.
             self.expect_still(self.run_here("live_litmus", "1000", "ordered", "2",
-                                            longwire=longwire, LONGWIRE_DEVICES="1"))
+                                            longwire=longwire, LONGWIRE_DEVICES="1",
+                                            LONGWIRE_DISABLE="whole-states"))
 
     def test_another_order_is_noticed(self):
         result = self.run_here("live_litmus", "20000", "reordered", "60", "1")

@@ -1,6 +1,8 @@
 """The group live of tests/gpu/run: running kernels and programs that share pinned memory, natively
 first, since a GPU or a host may be one on which a program does not work; then through the server's
-local socket, or over TCP what needs no more than words."""
+local socket; and over TCP what needs words, or messages of many words behind flags."""
+import re
+
 import programs
 import server
 
@@ -8,6 +10,11 @@ SECONDS = 100
 # Each row's program and arguments.
 RUNS = (("live_flags", ()), ("mailbox", ("1000",)), ("live_litmus", ("1000000", "ordered", "90")))
 WORDS = tuple(("live_words", (what, "60")) for what in ("flags", "counters", "ordered", "copies"))
+# Seconds each: the rows of the last one are given up after one.
+MESSAGES = tuple(("mailbox", ("100", "60", "-", "3", memory))
+                 for memory in ("allocated", "registered", "managed"))
+MESSAGES += (("live_litmus", ("20000", "messages", "60", "1")),)
+ROUNDS = re.compile(r"^(\d+) rounds, \d+ forbidden$|^(.* us a message)$", re.MULTILINE)
 
 
 def verdict(name, native, remote):
@@ -19,24 +26,35 @@ def verdict(name, native, remote):
     return None
 
 
+def title_of(name, arguments):
+    """What is unlike others of the program."""
+    if name == "live_words":
+        return f"{name} {arguments[0]}"
+    if (name, arguments) in MESSAGES:
+        return f"{name} over TCP {arguments[-1] if name == 'mailbox' else arguments[1]}"
+    return name
+
+
 def run(build, report):
     """True if every program passes both ways."""
     good = True
     with server.Server(driver="auto", build=build) as longwire:
         report.row(f"{'live: program':40} {'native s':>8} {'remote s':>8}")
         ways = [(run, f"unix:{longwire.door}") for run in RUNS]
-        ways += [(run, longwire.address) for run in WORDS]
+        ways += [(run, longwire.address) for run in WORDS + MESSAGES]
         for (name, arguments), address in ways:
             words = [longwire.program(f"{name}.static"), *arguments]
             native = server.run(words, longwire.environment(), SECONDS)
-            title = " ".join((name, *arguments[:1])) if name == "live_words" else name
+            title = title_of(name, arguments)
             report.keep(title.replace(" ", "_"), "native", native)
             remote = server.run(longwire.command(*words, server=address),
                                 longwire.environment(), SECONDS)
             report.keep(title.replace(" ", "_"), "longwire", remote)
             wrong = verdict(name, native, remote)
+            counted = ROUNDS.search(remote.out)
             report.row(f"{title:40} {native.seconds:8.2f} {remote.seconds:8.2f}  "
-                       f"{'BAD ' + wrong if wrong else 'right'}")
+                       f"{'BAD ' + wrong if wrong else 'right'}"
+                       f"{', ' + counted[0] if counted else ''}")
             good = good and wrong is None
         if not good:
             report.row(longwire.log_tail(60))

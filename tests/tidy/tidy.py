@@ -43,6 +43,7 @@ NOT_A_FUNCTION = re.compile(
 # What runs in the user's programs, and what makes descriptors there.
 IN_PROGRAMS = ("base", "client-shim", "nvml-shim", "wire")
 MAKES_DESCRIPTORS = {"wire/descriptors.cc", "wire/socket.cc", "wire/descriptor_table.cc",
+                     "client-shim/support/user_faults.cc",
                      "wire/standard_descriptors.cc"}
 DESCRIPTOR_CALL = re.compile(
     r"(?<![\w.>])(?:std::|::)?(memfd_create|memfd_secret|socket|socketpair|accept4?|pipe2?|eventfd|"
