@@ -24,7 +24,6 @@
 #include "longwire/calls.h"
 #include "wire/guards.h"
 #include "wire/live/changed_word.h"
-#include "wire/live/mirror_state.h"
 #include "wire/switches.h"
 
 namespace longwire::shim {
@@ -215,10 +214,10 @@ bool Exchange::SendState(Mirrors& mirrors, const Compared& all) {
   for (size_t i = 0; i < deltas.size(); ++i) {
     if (AwaitStream(stream, AwaitedForRoom(stream)) != CUDA_SUCCESS) break;  // it has failed
     const bool last = i + 1 == deltas.size();
-    calls::lwMirrorPush push;
+    calls::lwMirrorState push;
     push.mirror = deltas[i].mirror->id;
     push.delta = deltas[i].delta;
-    push.state = static_cast<uint32_t>(last ? wire::MirrorState::kLast : wire::MirrorState::kPart);
+    push.last = last;
     mirrors.AwaitConflict();
     stream->session->Submit(all.channel->where(), push, push.EncodedBytes());
     stream->session->counts().uploaded.fetch_add(push.delta.size(), std::memory_order_relaxed);

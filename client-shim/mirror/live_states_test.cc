@@ -7,7 +7,6 @@
 #include <thread>
 
 #include "client-shim/testing/live_fixture.h"
-#include "wire/live/mirror_state.h"
 
 namespace longwire::shim {
 namespace {
@@ -24,15 +23,13 @@ class LiveStatesTest : public testing::LiveExchangeTest {
   // The pushes until there is the last one of a state, or for some moments.
   std::vector<Record> State() {
     auto records = Until([](const Record& record) {
-      return record.call == CallId::lwMirrorPush && StateOf(record) == wire::MirrorState::kLast;
+      return record.call == CallId::lwMirrorState && IsLast(record);
     });
     std::erase_if(records,
-                  [](const Record& record) { return record.call != CallId::lwMirrorPush; });
+                  [](const Record& record) { return record.call != CallId::lwMirrorState; });
     return records;
   }
-  static wire::MirrorState StateOf(const Record& record) {
-    return static_cast<wire::MirrorState>(record.As<calls::lwMirrorPush>().state);
-  }
+  static bool IsLast(const Record& record) { return record.As<calls::lwMirrorState>().last; }
   // Two words at once, so that nobody sees one alone.
   void WriteTwo(uint64_t at, long long value) {
     using Two = long long __attribute__((vector_size(16)));
@@ -77,7 +74,7 @@ TEST_F(LiveStatesTest, SeveralWordsAreAStateWhereWorkStandsStill) {
   WriteTwo(128, 7);
   const auto pushes = State();
   ASSERT_EQ(pushes.size(), 1u);
-  EXPECT_EQ(StateOf(pushes[0]), wire::MirrorState::kLast);
+  EXPECT_TRUE(IsLast(pushes[0]));
   const auto runs = testing::RunsOf(pushes);
   ASSERT_EQ(runs.size(), 2u);
   EXPECT_EQ(runs[0], (testing::Pushed{mirror_, 128, "\x07", wire::PageForm::kChecked}));
@@ -96,16 +93,11 @@ TEST_F(LiveStatesTest, LargeStatesComeInParts) {
   for (size_t i = 0; i < kPages * kPage; ++i) many[i] = static_cast<char>(i % 100 + 1);
   memory_[5] = 5;
   std::vector<Record> pushes = State();
-  // What was written while it was compared may have been one word, or an earlier state.
-  while (!pushes.empty() && StateOf(pushes.front()) == wire::MirrorState::kNone) {
-    pushes.erase(pushes.begin());
-  }
   ASSERT_GE(pushes.size(), 3u);
   uint64_t bytes = 0;
   for (size_t i = 0; i < pushes.size(); ++i) {
-    EXPECT_EQ(StateOf(pushes[i]),
-              i + 1 == pushes.size() ? wire::MirrorState::kLast : wire::MirrorState::kPart);
-    const auto push = pushes[i].As<calls::lwMirrorPush>();
+    EXPECT_EQ(IsLast(pushes[i]), i + 1 == pushes.size());
+    const auto push = pushes[i].As<calls::lwMirrorState>();
     EXPECT_TRUE(push.mirror == other || push.mirror == mirror_);
     bytes += push.delta.size();
   }

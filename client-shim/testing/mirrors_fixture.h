@@ -34,13 +34,17 @@ inline void PrintTo(const Pushed& run, std::ostream* out) {
 inline std::vector<Pushed> RunsOf(const std::vector<Record>& records) {
   std::vector<Pushed> runs;
   for (const Record& record : records) {
-    if (record.call != CallId::lwMirrorPush) continue;
-    auto push = record.As<calls::lwMirrorPush>();
+    calls::lwMirrorPush push;
+    calls::lwMirrorState part;
+    const bool is_part = record.call == CallId::lwMirrorState;
+    if (is_part) part = record.As<calls::lwMirrorState>();
+    if (record.call == CallId::lwMirrorPush) push = record.As<calls::lwMirrorPush>();
     std::vector<wire::DeltaRun> delta;
-    EXPECT_EQ(wire::ReadDelta(push.delta, 64 * kPage, &delta), wire::WireResult::kOk);
+    EXPECT_EQ(wire::ReadDelta(is_part ? part.delta : push.delta, 64 * kPage, &delta),
+              wire::WireResult::kOk);
     for (const wire::DeltaRun& run : delta) {
       runs.push_back(
-          {push.mirror, run.offset,
+          {is_part ? part.mirror : push.mirror, run.offset,
            std::string(reinterpret_cast<const char*>(run.bytes.data()), run.bytes.size()),
            run.form});
     }

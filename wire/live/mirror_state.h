@@ -9,11 +9,8 @@
 
 namespace longwire::wire {
 
-// Of lwMirrorPush. None: stored at once, in any order. Part: kept until the last one has come.
-enum class MirrorState : uint32_t { kNone = 0, kPart = 1, kLast = 2 };
-
-// Bytes of the deltas of one state together. (A kernel of the device stores it within a time slice
-// of its own.)
+// Bytes of the deltas of one state (lwMirrorState) together. (A kernel of the device stores it
+// within a time slice of its own.)
 inline constexpr uint64_t kStateBytes = uint64_t{8} << 20;
 
 }  // namespace longwire::wire

@@ -25,8 +25,8 @@ size_t Footprint(const QueuedCall& call) { return sizeof(call) + call.arguments.
 // before a barrier may wait for it, and the barrier for that work; and it goes only where a mirror
 // is mapped already.
 bool IsOfMirrors(const Stream& stream, CallId call) {
-  return stream.of_mirrors && (call == CallId::lwMirrorPush || call == CallId::lwMirrorLook ||
-                               call == CallId::lwEventRecord);
+  return stream.of_mirrors && (call == CallId::lwMirrorPush || call == CallId::lwMirrorState ||
+                               call == CallId::lwMirrorLook || call == CallId::lwEventRecord);
 }
 
 }  // namespace

@@ -101,11 +101,17 @@ class WholeStatesTest : public SoftwareSession {
   }
   uint64_t PushWord(size_t word, uint32_t value, uint32_t state) {
     const std::vector<std::byte> delta = DeltaOf(word, value, wire::PageForm::kMasked);
-    calls::lwMirrorPush push;
-    push.mirror = kMirror;
-    push.delta = delta;
-    push.state = state;
-    return session_->Send(push, kMirrors);
+    if (state == 0) {
+      calls::lwMirrorPush push;
+      push.mirror = kMirror;
+      push.delta = delta;
+      return session_->Send(push, kMirrors);
+    }
+    calls::lwMirrorState part;
+    part.mirror = kMirror;
+    part.delta = delta;
+    part.last = state == 2;
+    return session_->Send(part, kMirrors);
   }
   void Look() {
     calls::lwMirrorLook look;
@@ -161,11 +167,11 @@ class WholeStatesTest : public SoftwareSession {
       std::vector<std::byte> delta;
       at += wire::AppendDelta(now.subspan(at), shadow + at, at, form,
                               wire::kDeltaBytes - wire::kMaxDeltaOfPage, &delta);
-      calls::lwMirrorPush push;
-      push.mirror = kMirror;
-      push.delta = delta;
-      push.state = at < kBytes ? 1 : last;
-      position = session_->Send(push, kMirrors);
+      calls::lwMirrorState part;
+      part.mirror = kMirror;
+      part.delta = delta;
+      part.last = at >= kBytes && last == 2;
+      position = session_->Send(part, kMirrors);
     }
     return position;
   }
@@ -308,20 +314,17 @@ TEST_F(WholeStatesTest, PartsOfAMirrorThatEndsEndWithIt) {
 }
 
 TEST_F(WholeStatesTest, RefusesWhatCannotBe) {
-  auto expect = [&](const calls::lwMirrorPush& push, int code) {
+  auto expect = [&](const calls::lwMirrorState& push, int code) {
     PushWord(0, 1, 1);  // goes with it
     session_->Send(push, kMirrors);
     EXPECT_EQ(session_->Expect(wire::DownKind::kError).header.code, code);
   };
   std::vector<std::byte> delta = DeltaOf(1, 2, wire::PageForm::kMasked);
-  calls::lwMirrorPush push;
+  calls::lwMirrorState push;
   push.delta = delta;
-  push.state = 2;
+  push.last = true;
   expect(push, CUDA_ERROR_INVALID_HANDLE);
   push.mirror = kMirror;
-  push.state = 3;
-  expect(push, CUDA_ERROR_INVALID_VALUE);
-  push.state = 2;
   push.delta = std::span(delta).first(delta.size() - 1);
   expect(push, CUDA_ERROR_INVALID_VALUE);
   const std::vector<std::byte> whole = DeltaOf(1, 2, wire::PageForm::kWhole);

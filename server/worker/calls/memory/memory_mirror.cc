@@ -153,7 +153,6 @@ CUresult Do_lwMirrorRemove(CallContext& context, const calls::lwMirrorRemove& ca
 
 CUresult Do_lwMirrorPush(CallContext& context, const calls::lwMirrorPush& call,
                          calls::lwMirrorPush::Reply*) {
-  if (call.state != 0) return PushState(context, call);
   const CUresult kept = StoreKept(context);
   if (kept != CUDA_SUCCESS) return kept;
   auto mirror = context.session().mirrors().Find(call.mirror);

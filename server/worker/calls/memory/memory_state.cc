@@ -31,10 +31,9 @@ void DropPart(CallContext& context) {
   context.session().kept_states().Take(kept, &late)->CountDone();
 }
 
-CUresult AddPart(CallContext& context, const calls::lwMirrorPush& call) {
+CUresult AddPart(CallContext& context, const calls::lwMirrorState& call) {
   WorkerSession& session = context.session();
-  const bool known = call.state <= static_cast<uint32_t>(wire::MirrorState::kLast);
-  if (!known || context.capturing()) return CUDA_ERROR_INVALID_VALUE;
+  if (context.capturing()) return CUDA_ERROR_INVALID_VALUE;
   auto mirror = session.mirrors().Find(call.mirror);
   if (mirror == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   std::vector<wire::DeltaRun> runs;
@@ -164,16 +163,15 @@ CUresult StoreKept(CallContext& context) {
   return CUDA_SUCCESS;
 }
 
-CUresult PushState(CallContext& context, const calls::lwMirrorPush& call) {
+CUresult Do_lwMirrorState(CallContext& context, const calls::lwMirrorState& call,
+                          calls::lwMirrorState::Reply*) {
   WorkerSession& session = context.session();
   QueuedCall& record = context.call();
   Kept& kept = KeptOf(context);
   if (record.step == 0) {
     const CUresult result = AddPart(context, call);
     if (result != CUDA_SUCCESS) DropPart(context);
-    if (result != CUDA_SUCCESS || call.state != static_cast<uint32_t>(wire::MirrorState::kLast)) {
-      return result;
-    }
+    if (result != CUDA_SUCCESS || !call.last) return result;
     record.step = kTaken;
     kept.whole = true;
     ReadShadowsBehind(context, kept.state);

@@ -24,8 +24,6 @@ CUresult PushRuns(CallContext& context, const std::shared_ptr<Mirror>& mirror,
                   const std::shared_ptr<std::vector<wire::DeltaRun>>& runs, size_t room,
                   bool checked);
 
-// A part of a state, or its last one, behind which the state is stored.
-CUresult PushState(CallContext& context, const calls::lwMirrorPush& call);
 // A border: what the stream has of states is stored now, in any order. A state that was not
 // complete as well: the program's bytes must not be lost, and its client, which sends all parts in
 // a row, is none that asks for more. kNotYet until all of it is on its way.
