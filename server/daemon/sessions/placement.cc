@@ -156,7 +156,12 @@ bool PlacementTable::PlaceAt(uint64_t session, const std::vector<int32_t>& devic
   for (int32_t device : devices) {
     auto load = std::ranges::find(loads, static_cast<scheduler::DeviceId>(device),
                                   &scheduler::DeviceLoad::id);
-    *sentence = "device " + std::to_string(device) + " cannot be used now";
+    const bool known = std::ranges::find(stats.devices, device, &warden::DeviceStats::device) !=
+                       stats.devices.end();
+    *sentence =
+        known ? "device " + std::to_string(device) + " cannot be used now; longwire status says why"
+              : "the server has no device " + std::to_string(device) +
+                    "; longwire status lists those that it has";
     if (load == loads.end()) return false;
     *sentence = "device " + std::to_string(device) + " has less memory free than was promised";
     if (load->free_bytes < std::min(bytes, load->total_bytes)) return false;
