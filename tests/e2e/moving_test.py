@@ -88,9 +88,10 @@ class MovingTest(counted_training.TrainingCase):
         self.assertEqual(1, move.returncode, err)
         self.assertIn(f"device {1 - here} is drained since the move began", err)
         self.assertEqual(here, self.session(longwire)["seats"][0].get("device", 0))
-        # An operator who says so all the same is believed.
-        moved = self.migrate(longwire, session["id"], 1 - here)
-        self.assertEqual(0, moved.code, moved)
+        self.assertIn(f"device {1 - here} is cordoned; longwire admin uncordon {1 - here}",
+                      self.migrate(longwire, session["id"], 1 - here).err)
+        self.assertEqual(0, longwire.cli("admin", "uncordon", str(1 - here)).code)
+        self.assertEqual(0, self.migrate(longwire, session["id"], 1 - here).code)
         self.expect_right(longwire, program)
 
     def test_a_local_program_is_refused(self):

@@ -4,8 +4,9 @@ each move has its bytes, how long its session stood still, what the slowest part
 for as many bytes by itself on this host, and the ratio of the two. After each move the program
 compares all of its memory on the device.
 
-LONGWIRE_BIG_GIB is its size (40), LONGWIRE_BIG_SECONDS how long all of it may take (240): a move
-that would take longer than what is left is not begun, and a line says so."""
+LONGWIRE_BIG_GIB is its size (40), LONGWIRE_BIG_SECONDS how long all of it may take (220): a move
+that would take longer than what is left is not begun, and a line says so. To disk and back goes, at
+the end, a program of as many bytes as there is time for."""
 import contextlib
 import ctypes
 import os
@@ -22,8 +23,10 @@ import server  # noqa: E402
 MIB, GIB = 1 << 20, 1 << 30
 PIECE = 64  # MiB
 STILL = re.compile(r"prepared for (\d+) ms and stood still for (\d+) ms")
-# GB/s that are expected of a way that has not been tried yet, at the least.
-SLOWEST = {"device": 2.0, "server": 0.7, "suspend": 0.3, "restore": 0.3}
+# GB/s that are expected of a way that has not been tried yet, at the most; of what the slowest part
+# of its way does by itself, a share.
+EXPECTED = {"device": 3.0, "server": 1.2, "suspend": 0.7, "restore": 0.7}
+SHARE = 0.5
 KERNELS = """.version 7.0
 .target sm_70
 .address_size 64
@@ -191,7 +194,7 @@ def floors(build, folder):
     for words in (["dist/lib/longwire/bench/driver_figures", "copies"], ["bench/raw_tcp"]):
         try:
             done = subprocess.run([build / words[0], *words[1:]], capture_output=True, text=True,
-                                  check=False, timeout=60)
+                                  check=False, timeout=15)
         except (OSError, subprocess.TimeoutExpired):
             continue  # its rate is not known
         for name, rate in re.findall(r"^(\w+)\s+([0-9.]+) GB/s", done.stdout, re.MULTILINE):
@@ -225,7 +228,14 @@ class Run:
     def __init__(self, report, gib, seconds, floor):
         self.report, self.bytes = report, int(gib * GIB) // (PIECE * MIB) * PIECE * MIB
         self.end, self.floor = time.monotonic() + seconds, floor
-        self.rates, self.good, self.done = dict(SLOWEST), True, 0
+        self.good, self.done = True, 0
+        self.rates = {way: min(rate, SHARE * self.slowest(way)[1] or rate)
+                      for way, rate in EXPECTED.items()}
+
+    def slowest(self, way):
+        """The part of the way that bounds it, and its GB/s; 0: none is known."""
+        known = [(name, self.floor[name]) for name in PARTS[way] if self.floor[name]]
+        return min(known, key=lambda one: one[1], default=("", 0))
 
     def left(self):
         return self.end - time.monotonic()
@@ -245,8 +255,7 @@ class Run:
         text = f"{way}: {self.bytes >> 20} MiB"
         if went == "done":
             self.rates[way] = rate * 0.8
-            name, least = min(((name, self.floor[name]) for name in PARTS[way] if self.floor[name]),
-                              key=lambda one: one[1], default=("", None))
+            name, least = self.slowest(way)
             text += f" stood still for {still:.2f} s, {rate:.2f} GB/s"
             if least:
                 text += (f"; {name} by itself {self.bytes / least / 1e9:.2f} s, {least:.2f} GB/s: "
@@ -264,11 +273,14 @@ class Run:
         said, still, went = program.do(way, max(self.left(), 1))
         self.row(way, said, still, went, program.is_right() if went == "done" else True)
 
+    def fit_to_disk(self, folder):
+        """As many bytes as there is time and room for."""
+        room = os.statvfs(folder)
+        needs = sum(1 / self.rates[way] / 1e9 for way in ("suspend", "restore"))
+        fits = min(self.bytes, 0.8 * self.left() / needs, 0.9 * room.f_bavail * room.f_frsize)
+        self.bytes = max(int(fits) // (PIECE * MIB), 1) * PIECE * MIB
+
     def to_disk_and_back(self, program):
-        room = os.statvfs(program.folder)
-        if room.f_bavail * room.f_frsize < self.bytes * 1.05:
-            self.report.row("suspend and restore: not begun, the disk has no room for the file")
-            return
         if not self.good or not self.has_time("suspend", "restore"):
             return
         said, still, went = program.do("suspend", max(self.left(), 1))
@@ -301,7 +313,7 @@ def make_server(build, driver, folder="", devices=None, memory=None):
 
 def run(build, report, driver="auto"):
     gib = float(os.environ.get("LONGWIRE_BIG_GIB", "40"))
-    seconds = float(os.environ.get("LONGWIRE_BIG_SECONDS", "240"))
+    seconds = float(os.environ.get("LONGWIRE_BIG_SECONDS", "220"))
     memory = int((gib + 1) * GIB) if driver == "software" else None
     with tempfile.TemporaryDirectory(prefix="longwire-big-") as folder:
         begun = time.monotonic()
@@ -318,6 +330,9 @@ def run(build, report, driver="auto"):
         with running(this, alone, folder) as program:
             for _ in range(2):
                 this.move(program, "device")
+        this.fit_to_disk(folder)
+        alone = [make_server(build, driver, folder, memory=memory)]
+        with running(this, alone, folder) as program:
             this.to_disk_and_back(program)
     report.row(f"big: {this.done} moves, {'right' if this.good and this.done else 'BAD'}")
     return this.good and this.done > 0

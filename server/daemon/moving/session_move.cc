@@ -62,7 +62,6 @@ class SessionTable::Mover {
   // After Ask.
   bool Go(std::string* sentence) {
     begun_ = Clock::now();
-    cordoned_ = table_.placements_.Cordoned();
     PlacedSession placed;
     counted_.Is(CountedMove::At::kPlace);
     if (!ChoosePlace(&placed, sentence)) return false;
@@ -119,12 +118,12 @@ class SessionTable::Mover {
     return true;
   }
 
-  // A device that was cordoned after the move had begun: whoever drains it does not see the
+  // Not where the device was cordoned after the move had begun: whoever drains it does not see the
   // session.
   bool IsWelcome(std::string* sentence) {
     const int32_t device = new_->device();
     *sentence = "device " + std::to_string(device) + " is drained since the move began";
-    return cordoned_.contains(device) || !table_.placements_.Cordoned().contains(device);
+    return !table_.placements_.Cordoned().contains(device);
   }
 
   Round RebuildAhead(std::string* sentence) {
@@ -240,8 +239,7 @@ class SessionTable::Mover {
   std::optional<int32_t> device_;
   std::string where_;  // for people
   Clock::time_point begun_;
-  std::set<int32_t> cordoned_;  // when it began
-  wire::Descriptor stream_;     // the new worker's end
+  wire::Descriptor stream_;  // the new worker's end
   std::optional<OldWorker> worker_;
   std::optional<Successor> new_;
   bool has_both_ = false;  // devices, in the pool
