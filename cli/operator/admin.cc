@@ -291,7 +291,10 @@ void AddAdmin(CommandLine& line) {
           .add_option("--to", wish->to,
                       "of this server: move the sessions that run to another one, those that can "
                       "move")
-          ->type_name("HOST[:PORT]");
+          ->type_name("HOST[:PORT]")
+          ->check([](const std::string& to) {
+            return to.empty() ? "names no server; without --to sessions are waited for" : "";
+          });
     }
     if (std::string_view(action.name) == "checkpoint") {
       command.add_option("FILE", wish->file, "its name, without a folder")->required();

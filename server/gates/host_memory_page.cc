@@ -10,7 +10,7 @@
 namespace longwire::gates {
 namespace {
 
-constexpr uint64_t kMagic = 0x79726f6d656d6c77;
+constexpr uint64_t kMagic = 0x79726f6d656d6c78;
 
 }  // namespace
 
@@ -41,11 +41,21 @@ HostMemoryPage::~HostMemoryPage() {
   if (content_ != nullptr) munmap(content_, sizeof(Content));
 }
 
+void HostMemoryPage::Vacate(uint32_t slot) {
+  used(slot) = 0;
+  content_->former[slot % kSlots] = 0;
+  for (auto& former : content_->former) {
+    if (former.load(std::memory_order_relaxed) == slot + 1) former = 0;
+  }
+}
+
 uint64_t HostMemoryPage::Sum() const {
   uint64_t sum = 0;
   uint32_t end = std::min(content_->slots.load(), kSlots);
   for (uint32_t slot = 0; slot < end; ++slot) {
     uint64_t used = content_->used[slot].load(std::memory_order_relaxed);
+    const uint32_t former = content_->former[slot].load(std::memory_order_relaxed);
+    if (former != 0 && former <= end) used -= std::min(used, content_->used[former - 1].load());
     sum += std::min(used, UINT64_MAX - sum);
   }
   return sum;

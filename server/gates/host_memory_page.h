@@ -33,6 +33,10 @@ class HostMemoryPage {
   std::atomic<uint64_t>& used(uint32_t slot) { return content_->used[slot % kSlots]; }
   // The slots that were ever used are below this.
   std::atomic<uint32_t>& slots() { return content_->slots; }
+  // The session of `slot` goes on for that of `former`, which ends: of both the larger one counts.
+  void GoesOnFor(uint32_t slot, uint32_t former) { content_->former[slot % kSlots] = former + 1; }
+  // The slot is nobody's.
+  void Vacate(uint32_t slot);
   uint64_t Sum() const;
   int descriptor() const { return memory_.get(); }
 
@@ -42,6 +46,7 @@ class HostMemoryPage {
     std::atomic<uint64_t> limit{UINT64_MAX};
     std::atomic<uint32_t> slots{0};
     std::atomic<uint64_t> used[kSlots] = {};
+    std::atomic<uint32_t> former[kSlots] = {};  // slot + 1; 0: none
   };
   HostMemoryPage() = default;
   bool Map();

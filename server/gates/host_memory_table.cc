@@ -17,7 +17,8 @@ uint32_t HostMemoryTable::FreeSlot(const Tenant& tenant) {
   return slot;
 }
 
-bool HostMemoryTable::Opened(uint64_t session, uint64_t limit, HostMemoryTerms terms, int control) {
+bool HostMemoryTable::Opened(uint64_t session, uint64_t limit, HostMemoryTerms terms, int control,
+                             uint64_t former) {
   int descriptor = -1;
   {
     base::MutexLock lock(mutex_);
@@ -27,7 +28,10 @@ bool HostMemoryTable::Opened(uint64_t session, uint64_t limit, HostMemoryTerms t
     if (tenant.page == nullptr || terms.slot >= HostMemoryPage::kSlots) return false;
     HostMemoryPage& page = *tenant.page;
     page.limit() = limit;
-    page.used(terms.slot) = 0;
+    page.Vacate(terms.slot);
+    for (const auto& [slot, holder] : tenant.sessions) {
+      if (former != 0 && holder == former) page.GoesOnFor(terms.slot, slot);
+    }
     page.slots() = std::max(page.slots().load(), terms.slot + 1);
     tenant.sessions[terms.slot] = session;
     descriptor = page.descriptor();  // the page lives as long as the session is in it
@@ -51,7 +55,7 @@ void HostMemoryTable::ForgetOthers() {
   base::MutexLock lock(mutex_);
   for (auto& [name, tenant] : tenants_) {
     for (uint32_t slot = 0; slot < tenant.page->slots().load(); ++slot) {
-      if (!tenant.sessions.contains(slot)) tenant.page->used(slot) = 0;
+      if (!tenant.sessions.contains(slot)) tenant.page->Vacate(slot);
     }
   }
 }
@@ -72,7 +76,7 @@ void HostMemoryTable::Ended(uint64_t session) {
     auto& sessions = tenant->second.sessions;
     auto found = std::ranges::find(sessions, session, [](const auto& slot) { return slot.second; });
     if (found == sessions.end()) continue;
-    tenant->second.page->used(found->first) = 0;
+    tenant->second.page->Vacate(found->first);
     sessions.erase(found);
     if (sessions.empty()) tenants_.erase(tenant);
     return;

@@ -17,8 +17,10 @@ class HostMemoryTable {
  public:
   // A session of the tenant was opened: its worker gets the terms over its control socket. `limit`:
   // bytes of all sessions of the tenant. False if there is no memory for the page, no slot is left
-  // or the worker does not take it.
-  bool Opened(uint64_t session, uint64_t limit, HostMemoryTerms terms, int control);
+  // or the worker does not take it. `former`: the session of the tenant for which it goes on and
+  // which ends; both count as one.
+  bool Opened(uint64_t session, uint64_t limit, HostMemoryTerms terms, int control,
+              uint64_t former = 0);
   // A session of another daemon, which gave it this slot of this page. False if that is no page of
   // this tenant.
   bool Inherit(uint64_t session, uint64_t limit, const std::string& tenant, uint32_t slot,

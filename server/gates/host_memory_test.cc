@@ -12,11 +12,12 @@ class HostMemoryTableTest : public testing::Test {
  protected:
   HostMemoryTableTest() { EXPECT_TRUE(wire::LocalPair(&daemon, &worker)); }
 
-  std::shared_ptr<HostMemoryPage> Open(uint64_t session, const std::string& tenant) {
+  std::shared_ptr<HostMemoryPage> Open(uint64_t session, const std::string& tenant,
+                                       uint64_t former = 0) {
     HostMemoryTerms terms;
     terms.tenant = tenant;
     terms.session_limit = 7;
-    EXPECT_TRUE(table.Opened(session, 100, terms, daemon.get()));
+    EXPECT_TRUE(table.Opened(session, 100, terms, daemon.get(), former));
     auto packet = wire::ReceiveMessage(worker.get(), std::chrono::milliseconds(1000));
     if (!packet || packet->descriptors.size() != 1) return nullptr;
     EXPECT_EQ(message::Unpack(packet->bytes, &told), wire::WireResult::kOk);
@@ -56,6 +57,26 @@ TEST_F(HostMemoryTableTest, SessionsOfATenantShareAPage) {
   EXPECT_EQ(told.slot, 0u) << "of the one that ended";
   for (uint64_t session : {2, 3, 4, 5}) table.Ended(session);
   EXPECT_EQ(table.Used("a"), 0u);
+}
+
+TEST_F(HostMemoryTableTest, ASessionThatGoesOnForAnotherOneCountsWithItOnce) {
+  auto page = Open(1, "a");
+  ASSERT_NE(page, nullptr);
+  Open(2, "a");
+  page->used(0) = 30;
+  page->used(1) = 5;
+  Open(3, "a", 1);
+  ASSERT_EQ(told.slot, 2u);
+  page->used(2) = 20;
+  EXPECT_EQ(table.Used("a"), 35u);
+  page->used(2) = 32;
+  EXPECT_EQ(table.Used("a"), 37u);
+  table.Ended(1);
+  EXPECT_EQ(table.Used("a"), 37u);
+  Open(4, "a");
+  ASSERT_EQ(told.slot, 0u);
+  page->used(0) = 10;
+  EXPECT_EQ(table.Used("a"), 47u) << "who has its place now is another one";
 }
 
 TEST_F(HostMemoryTableTest, OnlySuchAPageIsMapped) {

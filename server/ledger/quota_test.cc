@@ -97,6 +97,98 @@ TEST(QuotaTest, WorkersOfATenantShareItsLimit) {
   EXPECT_TRUE(quota.Charge(72, 100));
 }
 
+// The workers of one session on two devices, 71 before and 72 after the move, and a neighbour, 73.
+class MovingQuotaTest : public testing::Test {
+ protected:
+  MovingQuotaTest() {
+    ledger->SetLimit(5, 100);
+    there.Assign(71, 5);
+    here.Assign(72, 5);
+    here.Assign(73, 5);
+    EXPECT_TRUE(there.Charge(71, 80));
+    ledger->BeginMove(5, {71, 0}, {72, 1});
+  }
+  void Switch() {
+    ledger->EndMoves(71);
+    there.Refund(71, 80);
+    there.Forget(71);
+  }
+
+  std::unique_ptr<TenantLedger> ledger = TenantLedger::Create();
+  Quota there{*ledger, 0, true}, here{*ledger, 1, true};
+};
+
+TEST_F(MovingQuotaTest, ASessionThatMovesCountsOnce) {
+  EXPECT_FALSE(here.Charge(73, 21)) << "the limit holds for others meanwhile";
+  EXPECT_TRUE(here.Charge(72, 60));
+  EXPECT_TRUE(here.Charge(72, 20));
+  EXPECT_EQ(ledger->charged(5), 80u);
+  EXPECT_EQ(here.room(73), 20u);
+  EXPECT_EQ(ledger->ReservedForOthers(9, 1), 0u);
+  EXPECT_TRUE(here.Charge(73, 20));
+  EXPECT_FALSE(here.Charge(73, 1));
+  Switch();
+  EXPECT_EQ(ledger->charged(5), 100u);
+  EXPECT_FALSE(here.Charge(73, 1)) << "at no moment there was more room";
+  EXPECT_FALSE(here.Charge(72, 1)) << "it counts as any session now";
+}
+
+TEST_F(MovingQuotaTest, ItsOldWorkersMemoryIsFreeAsItGoes) {
+  EXPECT_TRUE(here.Charge(72, 80));
+  ledger->EndMoves(71);
+  for (int chunk = 0; chunk < 8; ++chunk) {
+    there.Refund(71, 10);
+    EXPECT_EQ(ledger->charged(5), 80u) << chunk;
+  }
+}
+
+TEST_F(MovingQuotaTest, WhatItFreesMeanwhileIsFreeOnceBothHaveFreedIt) {
+  EXPECT_TRUE(here.Charge(72, 80));
+  there.Refund(71, 50);
+  EXPECT_EQ(ledger->charged(5), 80u);
+  here.Refund(72, 50);
+  EXPECT_EQ(ledger->charged(5), 30u);
+  EXPECT_TRUE(there.Charge(71, 70)) << "it goes on meanwhile";
+  EXPECT_EQ(here.room(72), 70u);
+  EXPECT_EQ(here.room(73), 0u);
+}
+
+TEST_F(MovingQuotaTest, AMoveThatEndsLeavesWhatWas) {
+  EXPECT_TRUE(here.Charge(72, 80));
+  ledger->EndMoves(72);
+  here.Refund(72, 80);
+  here.Forget(72);
+  EXPECT_EQ(ledger->charged(5), 80u);
+  EXPECT_FALSE(here.Charge(73, 21));
+}
+
+TEST_F(MovingQuotaTest, ASuccessorOfAKeeperKnowsWhoMoves) {
+  EXPECT_TRUE(here.Charge(72, 80));
+  Quota next(*ledger, 1, true);
+  next.Assign(72, 5);
+  next.SetCharged({{72, 80}});
+  EXPECT_EQ(ledger->charged(5), 80u);
+  ledger->EndMoves(71);
+  Quota gone(*ledger, 0, true);  // its worker ended with its keeper
+  gone.SetCharged({});
+  EXPECT_EQ(ledger->charged(5), 80u);
+  EXPECT_FALSE(next.Charge(72, 21));
+}
+
+TEST_F(MovingQuotaTest, APlaceIsUsedAgain) {
+  EXPECT_TRUE(here.Charge(72, 80));
+  Switch();
+  for (uint64_t worker = 100; worker < 100 + 3 * TenantLedger::kMoves; ++worker) {
+    there.Assign(worker, 5);
+    ledger->BeginMove(5, {72, 1}, {worker, 0});
+    ASSERT_TRUE(there.Charge(worker, 80));
+    ledger->EndMoves(worker);
+    there.Refund(worker, 80);
+    there.Forget(worker);
+    ASSERT_EQ(ledger->charged(5), 80u);
+  }
+}
+
 TEST(QuotaTest, KnowsWhatWaitsBeyondAPartOfAPoolsLimit) {
   auto ledger = TenantLedger::Create();
   ledger->SetLimit(1, 10);

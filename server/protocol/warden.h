@@ -44,8 +44,12 @@ struct StartWorker {
   // Bytes of each device that are kept for the session (promises.h), or it is refused; to wardens
   // from keeper::kPromisesSince on.
   std::optional<uint64_t> promised;
+  // The session of the same tenant that moves into this worker, and counts once against the
+  // tenant's memory limit while both are there. Likewise, and `promised` has to be set then.
+  std::optional<uint64_t> instead_of;
   auto Fields() {
-    return std::tie(request, session, driver, devices, environment, want_warm, tenant, promised);
+    return std::tie(request, session, driver, devices, environment, want_warm, tenant, promised,
+                    instead_of);
   }
 };
 

@@ -48,7 +48,7 @@ void Warden::CloseAccounts(uint64_t number, const Worker& worker) {
         return charge.worker == number;
       });
     }
-    ledger_->Refund(worker.tenant, device, std::max(refund, worker.promised));
+    ledger_->Refund(worker.tenant, device, std::max(refund, worker.promised), {number, 0});
   }
 }
 

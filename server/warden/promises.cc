@@ -13,6 +13,14 @@ void Warden::Await(Worker& worker, const StartWorker& request, bool warm) {
   worker.warm = warm;
 }
 
+// Before its keepers charge anything for it.
+void Warden::BeginMove(uint64_t number, const Worker& worker, uint64_t session, uint32_t tenant) {
+  auto from = workers_.find(FindSession(session));
+  if (from == workers_.end() || from->second.tenant != tenant) return;
+  if (from->second.devices.size() != 1 || worker.devices.size() != 1) return;  // such do not move
+  ledger_->BeginMove(tenant, {from->first, from->second.devices[0]}, {number, worker.devices[0]});
+}
+
 void Warden::AssignTenant(uint64_t number, Worker& worker, uint32_t tenant) {
   worker.tenant = tenant;
   for (int32_t device : worker.devices) {

@@ -250,6 +250,7 @@ void Warden::Do(int connection, const StartWorker& request) {
   Await(worker, request, warm);
   AssignFolders(worker, request.tenant);
   warm_after_ = Clock::now() + kWarmDelay;
+  BeginMove(number, worker, request.instead_of.value_or(0), tenant);
   AssignTenant(number, worker, tenant);
   if (request.promised.value_or(0) == 0) ReplyStarted(connection, worker.start, worker, warm);
 }
@@ -465,6 +466,7 @@ void Warden::OnWorkerEnded(uint64_t number, int exit_code, int signal) {
   if (!worker.unpromised.empty()) RefuseStart(worker, worker.devices[0], "its worker ended", false);
   compile_cache_.Forget(number);
   CloseAccounts(number, worker);
+  ledger_->EndMoves(number);
   std::string how = "worker " + std::to_string(worker.process.pid) + " " +
                     (worker.why.empty() ? HowItEnded(exit_code, signal) : worker.why);
   if (worker.session != 0) {

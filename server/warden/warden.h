@@ -171,6 +171,7 @@ class Warden {
   uint32_t TenantNumber(const std::string& name);
   // Memory that is kept for sessions (promises.cc). RefuseStart kills a worker that is alive.
   static void Await(Worker& worker, const StartWorker& request, bool warm);
+  void BeginMove(uint64_t number, const Worker& worker, uint64_t session, uint32_t tenant);
   void AssignTenant(uint64_t number, Worker& worker, uint32_t tenant);
   void TakePromised(int32_t device, const keeper::Promised& promised);
   void RefuseStart(Worker& worker, int32_t device, const std::string& why, bool alive);

@@ -131,6 +131,21 @@ class MovingHostsTest(TwoServers):
         self.assertIn("is older than this one and takes no sessions of other servers", refused.err)
         self.expect_right(program)
 
+    def test_the_server_itself_is_no_other_server(self):
+        """Its session would lose the number by which it is known here."""
+        here, _ = self.serve()
+        program = self.start(here)
+        session = self.session(here)["id"]
+        refused = self.migrate(here, session, here.address)
+        self.assertEqual(1, refused.code, refused)
+        self.assertIn("that is the server itself, where the session is", refused.err)
+        nowhere = here.cli("admin", "drain", "--to", "")
+        self.assertEqual(2, nowhere.code, nowhere)
+        self.assertIn("names no server", nowhere.err)
+        self.assertEqual(session, self.session(here)["id"])
+        self.start(here).kill()  # it takes new ones
+        self.expect_right(program)
+
     def test_a_link_that_may_be_too_old_is_refused(self):
         """What it understands is known since it has connected to this longwired."""
         here, there = self.serve()

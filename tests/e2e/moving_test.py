@@ -13,6 +13,7 @@ import unittest
 
 import counted_training
 import server
+from two_servers import Step
 
 LONG = "--long" in sys.argv
 SEED = int(os.environ.get("LONGWIRE_SEED", "0")) or random.randrange(1 << 30)
@@ -58,7 +59,7 @@ class MovingTest(counted_training.TrainingCase):
         session = self.session(longwire)
         here = session["seats"][0].get("device", 0)
         for device, reason in ((here, f"it is on device {here} already"),
-                               (7, "device 7 cannot be used now")):
+                               (7, "the server has no device 7")):
             began = time.monotonic()
             refused = self.migrate(longwire, session["id"], device)
             self.assertEqual(1, refused.code)
@@ -66,6 +67,31 @@ class MovingTest(counted_training.TrainingCase):
             self.assertLess(time.monotonic() - began, 10)
         self.assertIn("there is no session 5", self.migrate(longwire, 5, 0).err)
         self.assertEqual(session["worker_pid"], self.session(longwire)["worker_pid"])
+        self.expect_right(longwire, program)
+
+    def test_a_device_that_is_drained_meanwhile(self):
+        """Who drains it does not see the session yet, so it does not come there."""
+        longwire = self.serve()
+        program = self.start(longwire)
+        session = self.session(longwire)
+        here = session["seats"][0].get("device", 0)
+        with Step(longwire, "ahead") as stop:
+            move = subprocess.Popen(
+                [longwire.dist / "bin" / "longwire", "admin", "migrate", str(session["id"]),
+                 str(1 - here)], env=longwire.environment(), stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE, text=True)
+            self.addCleanup(move.kill)
+            self.assertTrue(stop.reached(move), longwire.log_tail())
+            drained = longwire.cli("admin", "drain", str(1 - here))
+            self.assertEqual(0, drained.code, drained)
+        _, err = move.communicate(timeout=60)
+        self.assertEqual(1, move.returncode, err)
+        self.assertIn(f"device {1 - here} is drained since the move began", err)
+        self.assertEqual(here, self.session(longwire)["seats"][0].get("device", 0))
+        self.assertIn(f"device {1 - here} is cordoned; longwire admin uncordon {1 - here}",
+                      self.migrate(longwire, session["id"], 1 - here).err)
+        self.assertEqual(0, longwire.cli("admin", "uncordon", str(1 - here)).code)
+        self.assertEqual(0, self.migrate(longwire, session["id"], 1 - here).code)
         self.expect_right(longwire, program)
 
     def test_a_local_program_is_refused(self):

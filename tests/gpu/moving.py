@@ -1,7 +1,8 @@
 """The group moving of tests/gpu/run, for a host with two GPUs: programs and a training with PyTorch
 are moved between devices 0 and 1, between two servers with a device each, and to disk and back
-while they run, and print what they print unmoved. Parts, for --only: servers, programs, small, big.
-Without --only all but big, which moves a training of 40 GiB and takes as long as all others."""
+while they run, and print what they print unmoved. Parts, for --only: servers, programs, small, big,
+training. Without --only all but the last two: big measures moves of 40 GiB within four minutes
+(big_moves.py); training moves a training of 40 GiB, and takes longer than all others."""
 import contextlib
 import fnmatch
 import pathlib
@@ -10,6 +11,7 @@ import subprocess
 import tempfile
 import time
 
+import big_moves
 import frameworks
 import moving_sweep_test
 import programs
@@ -20,8 +22,8 @@ PROGRAMS = ("vector_add.static", "device_launches.static", "grow_reservation.sta
 # Each with its part, and the ways that it takes, one after the other.
 TRAININGS = (("small", "1 GiB", ["torch_moving"], ("device", "device", "disk") * 2),
              ("servers", "1 GiB, two servers", ["torch_moving"], ("server",) * 4),
-             ("big", "40 GiB", ["torch_moving", "160"], ("device", "device", "disk")),
-             ("big", "40 GiB, two servers", ["torch_moving", "160"], ("server",) * 3))
+             ("training", "40 GiB", ["torch_moving", "160"], ("device", "device", "disk")),
+             ("training", "40 GiB, two servers", ["torch_moving", "160"], ("server",) * 3))
 # What these say on stderr depends on whether host or device comes first.
 SAYS_MORE = ("managed_counts.static",)
 SECONDS = 120
@@ -213,12 +215,16 @@ def run_programs(build, longwire, folder, report):
 
 def run(build, report, driver="auto", only="*"):
     """True if all print what they print unmoved, and moved."""
-    known = ["servers", "programs", "small"] + ["big"] * (only != "*")
+    known = ["servers", "programs", "small"] + ["big", "training"] * (only != "*")
     parts = {part for part in known
              if any(fnmatch.fnmatch(part, pattern) for pattern in only.split(","))}
     if driver != "auto":
-        parts &= {"programs"}
+        parts &= {"programs", "big"}
     good = bool(parts)
+    if "big" in parts:
+        good &= big_moves.run(build, report, driver)
+    if not parts - {"big"}:
+        return good
     between = trainings(parts, True)
     if between:
         good &= run_between_servers(build, report, between)

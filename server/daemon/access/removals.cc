@@ -153,7 +153,8 @@ std::string Removals::WhyOver(ServerSession& session, const config::Tenant& tena
                               Times* times) {
   const auto now = Clock::now();
   if (tenant.has_longest_session()) {
-    auto end = session.opened() + std::chrono::nanoseconds(tenant.longest_session());
+    auto end =
+        session.opened() - session.earlier.ran + std::chrono::nanoseconds(tenant.longest_session());
     if (now >= end) {
       return "it ran for as long as the tenant '" + tenant.name() +
              "' may keep a session (longest_session: " + DurationText(tenant.longest_session()) +

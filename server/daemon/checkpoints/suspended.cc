@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/printable.h"
 #include "base/reason.h"
 #include "link/transport/log.h"
 #include "server/daemon/checkpoints/note_file.h"
@@ -106,9 +107,9 @@ wire::Descriptor Suspended::Create(const std::string& name, std::string* sentenc
   wire::Descriptor file;
   *sentence = "this server suspends no sessions: its configuration has no checkpoint_dir";
   if (folder_.empty()) return file;
-  *sentence = "'" + name +
-              "' is no name for a file: use letters, digits, '.', '-' and '_', no folder; it is "
-              "put below checkpoint_dir, " +
+  *sentence = "'" + base::Printable(name) + "' is no name for a file: use up to " +
+              std::to_string(kMaxName) +
+              " letters, digits, '.', '-' and '_', no folder; it is put below checkpoint_dir, " +
               folder_;
   if (!IsFileName(name)) return file;
   mkdir(folder_.c_str(), 0700);

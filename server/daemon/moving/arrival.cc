@@ -67,6 +67,11 @@ bool SessionTable::Arrival::Start(std::string* sentence) {
   description.peer = client_;
   *sentence = BoundToItsPlace(description, *table_.live_.Get());
   if (!sentence->empty()) return false;
+  *sentence =
+      "that is the server itself, where the session is; longwire admin migrate SESSION DEVICE "
+      "moves "
+      "it to another of its devices";
+  if (table_.IsGiven(offer_.move())) return false;
   descriptors_ = admission::DescriptorsOfSession(std::min(opening.lanes, wire::kMaxLanes), false);
   OpeningRefusal refusal;
   admitted_ = table_.Admit(client_, descriptors_, &refusal);

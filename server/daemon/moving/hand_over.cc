@@ -194,6 +194,7 @@ class SessionTable::Giver {
     move_ = NewMove();
     *sentence = "the system has no random bytes";
     if (move_.empty()) return false;
+    const GivenMove given(table_, move_);
     const transport::TlsMaterial tls =
         table_.material_ ? table_.material_() : transport::TlsMaterial();
     if (!far_->Connect(tls.certificate.empty() ? nullptr : &tls, sentence)) return false;

@@ -97,6 +97,7 @@ class SessionTable::Mover {
       return false;
     }
     AtStep("ahead");
+    if (!IsWelcome(sentence)) return false;
     counted_.Is(CountedMove::At::kHold);
     if (!worker_->Hold(sentence)) return false;
     const auto held = Clock::now();
@@ -115,6 +116,14 @@ class SessionTable::Mover {
                 " there; it was prepared for " + MillisText(held - begun_) +
                 " and stood still for " + MillisText(end - held) + TextOf(worker_->calls()) + why_;
     return true;
+  }
+
+  // Not where the device was cordoned after the move had begun: whoever drains it does not see the
+  // session.
+  bool IsWelcome(std::string* sentence) {
+    const int32_t device = new_->device();
+    *sentence = "device " + std::to_string(device) + " is drained since the move began";
+    return !table_.placements_.Cordoned().contains(device);
   }
 
   Round RebuildAhead(std::string* sentence) {
@@ -144,6 +153,7 @@ class SessionTable::Mover {
   bool ChoosePlace(PlacedSession* placed, std::string* sentence) {
     const uint64_t bytes = table_.LeasedBy(old_->id());
     placed->time_left = TimeLeft(*old_);
+    placed->instead_of = old_->id();
     if (device_) placed->devices = {*device_};
     if (table_.pool_ == nullptr) {
       if (!device_) placed->bytes = bytes;
@@ -170,8 +180,9 @@ class SessionTable::Mover {
     const auto& next = new_->session();
     *sentence = "its logs cannot be handed over";
     if (!next->GoOnFrom(*old_)) return false;
-    *sentence = table_.ServeWorker(*next, *next->client().peer.tenant);
+    *sentence = table_.ServeWorker(*next, *next->client().peer.tenant, old_->id());
     if (!sentence->empty()) return false;
+    if (!IsWelcome(sentence)) return false;
     *sentence = "it ended meanwhile";
     {
       base::MutexLock lock(table_.mutex_);
@@ -184,13 +195,25 @@ class SessionTable::Mover {
     counted_.Is(CountedMove::At::kSwitch);
     new_->Keep();
     bool gone = worker_->End([this] { table_.warden_->Kill(old_->id()); });
-    table_.usage_->Ended(table_.RecordOf(*old_, {0, "moved to session " + NewNumber() + why_}));
+    Account();
     table_.Abandon(old_->id());
     if (gone && new_->Go()) {
       table_.HasBegun(next);
       return true;
     }
     return IsOver(gone, sentence);
+  }
+
+  // What both have used counts once: the old one's up to here, the new one's from here on.
+  void Account() {
+    const auto& next = new_->session();
+    UsageRecord record = table_.RecordOf(*old_, {0, "moved to session " + NewNumber() + why_});
+    table_.usage_->GoesOn(next->id(), record.ended);
+    table_.statistics_.GoesOn(next->id(), old_->id());
+    const std::chrono::duration<double> seconds = next->opened() - old_->opened();
+    table_.identities_.Ended(old_->client().peer, old_->bytes_up(), old_->bytes_down(),
+                             seconds.count());
+    table_.usage_->Ended(std::move(record));
   }
 
   // The new worker has not begun. Whether that is right: from the moment at which it is in the
@@ -233,6 +256,8 @@ void SessionTable::HasBegun(const std::shared_ptr<ServerSession>& session) {
   if (session->WorkerIsDead()) {
     End(session, {static_cast<uint32_t>(transport::kLaunchFailed), "its worker ended"});
   }
+  std::string sentence;
+  if (!MayStay(session, &sentence)) return;  // its limits in time are looked at from now on
   const auto config = live_.Get();
   SendTerms(*config);
   SendNewTerms(config, *session);

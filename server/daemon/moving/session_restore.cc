@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/printable.h"
 #include "base/reason.h"
 #include "base/start_thread.h"
 #include "link/transport/codes.h"
@@ -73,11 +74,13 @@ class SessionTable::Restorer {
     const std::string& folder = table_.suspended_.folder();
     *sentence = "this server has no suspended sessions: its configuration has no checkpoint_dir";
     if (folder.empty()) return false;
-    *sentence = "'" + name + "' is no name of a file below checkpoint_dir, " + folder;
+    *sentence =
+        "'" + base::Printable(name) + "' is no name of a file below checkpoint_dir, " + folder;
     if (!IsFileName(name)) return false;
     file_ = wire::Descriptor(
         open((folder + "/" + name).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-    *sentence = folder + "/" + name + " cannot be read: " + base::Reason(errno);
+    *sentence = folder + "/" + name + " cannot be read: " + base::Reason(errno) +
+                "; longwire status names the files of suspended sessions";
     return file_.valid();
   }
 
@@ -92,6 +95,7 @@ class SessionTable::Restorer {
     if (!Decode(ticket_.record, &record)) return false;
     const auto config = table_.live_.Get();
     client_ = ClientOf(record, config);
+    earlier_ = std::chrono::nanoseconds(record.earlier.value_or(0));
     *sentence = BoundToItsPlace(client_, *config);
     std::optional<CheckpointKey> key;
     return sentence->empty() && KeyOf(*config, &key, sentence) && from.Unseal(key, sentence);
@@ -188,6 +192,7 @@ class SessionTable::Restorer {
     *sentence = "its logs do not fit into the new worker's";
     if (!FillRings(*next)) return false;
     next->formerly = ticket_.numbers;
+    next->earlier.ran = earlier_;
     *sentence = table_.check_ ? table_.check_(*next) : "";
     if (!sentence->empty()) return false;
     *sentence = table_.ServeWorker(*next, *next->client().peer.tenant);
@@ -238,6 +243,7 @@ class SessionTable::Restorer {
   wire::Descriptor file_, stream_;
   Ticket ticket_;
   ClientDescription client_;
+  Clock::duration earlier_{0};  // for which it ran before it was suspended
   SuspendedHead head_;
   std::vector<std::vector<std::byte>> contents_;  // of the rings
   PlacedSession placed_;
@@ -250,7 +256,7 @@ bool SessionTable::Restore(const std::string& file, std::optional<int32_t> devic
                            std::string* sentence) {
   bool done = Restorer(*this).Run(file, device, sentence);
   if (done) return true;
-  *sentence = file + " is not restored: " + *sentence;
+  *sentence = base::Printable(file) + " is not restored: " + *sentence;
   Log(LogLevel::kWarning, *sentence);
   return false;
 }

@@ -136,6 +136,10 @@ class SessionTable::Suspender {
     record.claim = "";
     record.claimed_bytes = 0;
     record.time_limit = TimeLeft(*old_);  // it stands still from here on
+    record.formerly.emplace();
+    record.program_id = old_->client().program_id;
+    record.alone = 0;
+    record.earlier = std::chrono::nanoseconds(old_->age()).count();
     ticket.numbers = old_->formerly;
     ticket.numbers.push_back(old_->id());
     ticket.identity = record.identity;

@@ -132,10 +132,10 @@ void SessionTable::SendTerms(const config::Config& config) {
 }
 
 // Before its first call: it may be one that is denied.
-void SessionTable::GiveRules(ServerSession& session, gates::GatePage& page) {
+void SessionTable::GiveRules(ServerSession& session, gates::GatePage& page, bool prepared) {
   const ClientDescription& client = session.client();
   auto rules = rules::RulesOf(*live_.Get(), client.peer.tenant->name(), client.program);
-  auto counted = StatisticsFor(*live_.Get(), session);
+  auto counted = StatisticsFor(*live_.Get(), session, prepared);
   if (counted != nullptr) {
     page.has_statistics() = 1;
     session.SetStatistics(std::move(counted));
@@ -146,7 +146,8 @@ void SessionTable::GiveRules(ServerSession& session, gates::GatePage& page) {
 }
 
 std::shared_ptr<statistics::Page> SessionTable::StatisticsFor(const config::Config& config,
-                                                              const ServerSession& session) {
+                                                              const ServerSession& session,
+                                                              bool prepared) {
   const ClientDescription& client = session.client();
   const std::string& tenant = client.peer.tenant->name();
   ProgramStatistics::CountedSession counted{session.id(),
@@ -154,7 +155,8 @@ std::shared_ptr<statistics::Page> SessionTable::StatisticsFor(const config::Conf
                                             client.program,
                                             client.local(),
                                             config.kernel_statistics() == config::sampled,
-                                            {}};
+                                            {},
+                                            prepared};
   for (const rules::Rule& rule : rules::RulesOf(config, tenant, client.program).rules) {
     counted.rules.push_back(rule.name);
   }

@@ -148,6 +148,19 @@ std::vector<int32_t> PlacementTable::Place(uint64_t session, uint32_t devices,
   return ordinals;
 }
 
+std::string PlacementTable::WhyNotAt(int32_t device, const warden::Stats& stats) const {
+  const std::string number = std::to_string(device);
+  if (cordoned_.contains(device)) {
+    return "device " + number + " is cordoned; longwire admin uncordon " + number +
+           " lets it have sessions again";
+  }
+  const auto same = [&](const warden::DeviceStats& one) { return one.device == device; };
+  if (std::ranges::any_of(stats.devices, same)) {
+    return "device " + number + " cannot be used now; longwire status says why";
+  }
+  return "the server has no device " + number + "; longwire status lists those that it has";
+}
+
 bool PlacementTable::PlaceAt(uint64_t session, const std::vector<int32_t>& devices, uint64_t bytes,
                              const warden::Stats& stats, std::string* sentence, uint64_t kept_by) {
   base::MutexLock lock(mutex_);
@@ -156,7 +169,7 @@ bool PlacementTable::PlaceAt(uint64_t session, const std::vector<int32_t>& devic
   for (int32_t device : devices) {
     auto load = std::ranges::find(loads, static_cast<scheduler::DeviceId>(device),
                                   &scheduler::DeviceLoad::id);
-    *sentence = "device " + std::to_string(device) + " cannot be used now";
+    *sentence = WhyNotAt(device, stats);
     if (load == loads.end()) return false;
     *sentence = "device " + std::to_string(device) + " has less memory free than was promised";
     if (load->free_bytes < std::min(bytes, load->total_bytes)) return false;

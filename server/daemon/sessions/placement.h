@@ -87,6 +87,8 @@ class PlacementTable {
                                            const std::map<uint32_t, double>& busy,
                                            Swapping swapping = Swapping::kCounts) const
       LONGWIRE_REQUIRES(mutex_);
+  // Why nothing is placed on a device whose load is not known.
+  std::string WhyNotAt(int32_t device, const warden::Stats& stats) const LONGWIRE_REQUIRES(mutex_);
   // Chooses among `loads`; says so when devices are missing because they are cordoned.
   std::vector<int32_t> Choose(const std::vector<scheduler::DeviceLoad>& loads, uint32_t devices,
                               uint64_t bytes, config::Placement policy, std::string* sentence) const

@@ -186,6 +186,8 @@ bool ServerSession::GoOnFrom(ServerSession& other) {
   SetProof(other.proof());
   formerly = other.formerly;
   formerly.push_back(other.id());
+  earlier.ran = other.earlier.ran + (opened_ - other.opened_);
+  NoteBytes();
   return true;
 }
 
@@ -207,6 +209,14 @@ void ServerSession::Return() {
 void ServerSession::GoOn(std::shared_ptr<LaneNotes> notes) {
   notes_ = std::move(notes);
   for (uint32_t i = 0; i < lanes(); ++i) lane(i).GoOn(notes_, i);
+  NoteBytes();
+}
+
+// The logs' positions count them from the session's first worker on.
+void ServerSession::NoteBytes() {
+  earlier.bytes_up = earlier.bytes_down = 0;
+  earlier.bytes_up = bytes_up();
+  earlier.bytes_down = bytes_down();
 }
 
 bool ServerSession::WorkerEnds(std::chrono::milliseconds patience) const {
@@ -245,11 +255,11 @@ uint64_t ServerSession::bytes_saved() const {
 }
 
 uint64_t ServerSession::bytes_up() const {
-  return Sum([](const Lane& lane) { return lane.bytes_up(); });
+  return Sum([](const Lane& lane) { return lane.bytes_up(); }) - earlier.bytes_up;
 }
 
 uint64_t ServerSession::bytes_down() const {
-  return Sum([](const Lane& lane) { return lane.bytes_down(); });
+  return Sum([](const Lane& lane) { return lane.bytes_down(); }) - earlier.bytes_down;
 }
 
 uint64_t ServerSession::messages_up() const {

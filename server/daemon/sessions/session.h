@@ -115,6 +115,12 @@ class ServerSession {
   bool WorkerEnds(std::chrono::milliseconds patience) const;
   // The numbers that its client knows it by.
   std::vector<uint64_t> formerly;
+  // What it did before it was opened here, in other workers.
+  struct Earlier {
+    Clock::duration ran{0};
+    uint64_t bytes_up = 0, bytes_down = 0;
+  } earlier;
+  Clock::duration age() const { return Clock::now() - opened_ + earlier.ran; }
 
   // `on_end` is called once by End before it closes the rings, or at once if the session has ended.
   // The local socket uses it. An empty one removes the earlier one, which is not running any more
@@ -148,6 +154,7 @@ class ServerSession {
   uint32_t epoch() { return lanes_[0]->epoch(); }
 
  private:
+  void NoteBytes();
   bool AddLane(wire::Descriptor up, wire::Descriptor down);
   bool TakeReply(wire::Message& message, wire::OpenReply* reply);
   template <class Count>

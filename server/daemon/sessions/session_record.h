@@ -37,10 +37,16 @@ struct SessionRecord {
   std::optional<std::vector<uint64_t>> formerly;
   std::optional<std::string> program_id;  // as ClientDescription; then the four above are written
   std::optional<uint32_t> alone;          // as ClientDescription; then the five above are written
+  // Nanoseconds for which it has run in other workers, or before it was suspended; then the six
+  // above are written.
+  std::optional<uint64_t> earlier;
+  // Likewise, and then that one is written, too: the bytes of ServerSession::Earlier.
+  std::optional<uint64_t> earlier_up;
+  std::optional<uint64_t> earlier_down;
   auto Fields() {
     return std::tie(program, host, pid, address, identity, tenant, local, uid, descriptors, opened,
                     lanes, scheduled, limited, slot, shares_memory, claim, claimed_bytes,
-                    time_limit, formerly, program_id, alone);
+                    time_limit, formerly, program_id, alone, earlier, earlier_up, earlier_down);
   }
 };
 

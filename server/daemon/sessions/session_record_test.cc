@@ -35,6 +35,23 @@ TEST(SessionRecord, ComesBackWithItsDescriptors) {
   EXPECT_EQ(kept.rings.back().get(), last);
 }
 
+TEST(SessionRecord, KnowsWhatTheSessionDidInOtherWorkers) {
+  SessionRecord record, read;
+  record.lanes = 1;
+  record.claim = record.program_id = "";
+  record.claimed_bytes = record.time_limit = 0;
+  record.formerly = {41};
+  record.alone = 0;
+  record.earlier = 5;
+  record.earlier_up = 6;
+  record.earlier_down = 7;
+  ASSERT_TRUE(Decode(Encode(record), &read));
+  EXPECT_EQ(read.formerly, record.formerly);
+  EXPECT_EQ(read.earlier, 5u);
+  EXPECT_EQ(read.earlier_up, 6u);
+  EXPECT_EQ(read.earlier_down, 7u);
+}
+
 TEST(SessionRecord, NeedsExactlyItsDescriptors) {
   SessionRecord record, read;
   record.lanes = 1;

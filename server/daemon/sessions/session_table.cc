@@ -168,6 +168,10 @@ std::shared_ptr<ServerSession> SessionTable::StartSession(const wire::OpenReques
   if (start.devices.empty()) return nullptr;
   refusal->reason = RefusalReason::kWorker;
   if (declared != 0) start.promised = declared;
+  if (placed != nullptr && placed->instead_of != 0) {
+    start.promised = declared;
+    start.instead_of = placed->instead_of;
+  }
   usage_->Opened(id, start.devices, UtcNow());
   start.want_warm = want_warm;
   start.environment = DriverVariables(request.environment);
@@ -206,7 +210,8 @@ std::shared_ptr<ServerSession> SessionTable::StartSession(const wire::OpenReques
     // Only programs of this host can share the worker's rings.
     page->segment_bytes() = session->client().local() ? peer.tenant->pinned_memory() : 0;
     session->SetGates(page);
-    GiveRules(*session, *page);
+    const bool prepared = placed != nullptr && placed->instead_of != 0;
+    GiveRules(*session, *page, prepared);
     if (session->MapRings()) {
       MayStayAwake(*session, std::move(page));
       return session;
@@ -299,10 +304,12 @@ void SessionTable::Describe(const ServerSession& session, wire::OpenReply* reply
 }
 
 // Empty, or why the session cannot be served: without these its tenant's limits did not hold.
-std::string SessionTable::ServeWorker(ServerSession& session, const config::Tenant& tenant) {
+std::string SessionTable::ServeWorker(ServerSession& session, const config::Tenant& tenant,
+                                      uint64_t instead_of) {
   wire::Descriptor control = session.ControlSocket();
-  if (!control.valid() || !host_memory_.Opened(session.id(), HostMemoryOf(tenant),
-                                               HostMemoryTermsOf(tenant), control.get())) {
+  if (!control.valid() ||
+      !host_memory_.Opened(session.id(), HostMemoryOf(tenant), HostMemoryTermsOf(tenant),
+                           control.get(), instead_of)) {
     return "its host memory cannot be limited: " + base::Reason(errno);
   }
   if (AwakeOf(tenant).count() != 0 && !session.client().local()) {

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -55,6 +56,7 @@ struct PlacedSession {
   uint64_t time_left = 0;        // of its time limit, in seconds; 0: what its program asks for
   uint64_t kept_by = 0;          // the number under which PlacementTable keeps the devices for it
   bool alone = false;            // nobody else gets these devices
+  uint64_t instead_of = 0;       // the session of this server that goes on in it; 0: none
   std::vector<uint64_t> tried;   // sessions of this table that were made for it
 };
 
@@ -197,10 +199,12 @@ class SessionTable {
 
  private:
   void AskAboutBridges(uint64_t session, const bridges::Ask& ask);
-  void GiveRules(ServerSession& session, gates::GatePage& page);
+  // `prepared`: it goes on for another session later.
+  void GiveRules(ServerSession& session, gates::GatePage& page, bool prepared);
   // Where its worker counts what its kernels and rules do; null: nowhere.
   std::shared_ptr<statistics::Page> StatisticsFor(const config::Config& config,
-                                                  const ServerSession& session);
+                                                  const ServerSession& session,
+                                                  bool prepared = false);
   void SendStatistics(const config::Config& config, const ServerSession& session);
   // What a session needs to hear once it is in the table: a reload, or a change of the policies,
   // while it was opened did not find it (session_policies.cc).
@@ -255,6 +259,28 @@ class SessionTable {
   bool TakeOut(const std::shared_ptr<ServerSession>& session, const std::string& why);
   // It went to another server and is nowhere now.
   void LoseGone(const GoneSession& gone, const std::string& why);
+  // A move that this server offers to another one, as long as this lives.
+  class GivenMove {
+   public:
+    GivenMove(SessionTable& table, const std::string& move) : table_(table), move_(move) {
+      base::MutexLock lock(table_.mutex_);
+      table_.given_.insert(move_);
+    }
+    ~GivenMove() {
+      base::MutexLock lock(table_.mutex_);
+      table_.given_.erase(move_);
+    }
+    GivenMove(const GivenMove&) = delete;
+    GivenMove& operator=(const GivenMove&) = delete;
+
+   private:
+    SessionTable& table_;
+    const std::string move_;
+  };
+  bool IsGiven(const std::string& move) {
+    base::MutexLock lock(mutex_);
+    return given_.contains(move);
+  }
   void Park(const std::string& move, std::shared_ptr<Arrival> arrival);
   // Asks other servers what has become of the sessions that have gone there, until it is known; and
   // forgets what nobody needs to know any more (moving/settling.cc).
@@ -285,8 +311,10 @@ class SessionTable {
   // Kills the worker of a session that has ended or could not be opened.
   void Abandon(uint64_t session);
   // What its worker gets once it is open: the limits of the host's memory, answers about images;
-  // and the next daemon, what it has to know.
-  std::string ServeWorker(ServerSession& session, const config::Tenant& tenant);
+  // and the next daemon, what it has to know. `instead_of`: the session that goes on in it; 0:
+  // none.
+  std::string ServeWorker(ServerSession& session, const config::Tenant& tenant,
+                          uint64_t instead_of = 0);
   // False when the system has no random bytes.
   bool MakeTokens(ServerSession& session, std::vector<transport::Token>* tokens);
   void Describe(const ServerSession& session, wire::OpenReply* reply);
@@ -336,6 +364,7 @@ class SessionTable {
   base::Mutex mutex_{base::ranks::kSessionTable};
   base::CondVar changed_;
   std::map<uint64_t, std::shared_ptr<ServerSession>> sessions_ LONGWIRE_GUARDED_BY(mutex_);
+  std::set<std::string> given_ LONGWIRE_GUARDED_BY(mutex_);  // GivenMove
   // Where sessions that have moved are now, by their former numbers.
   std::map<uint64_t, uint64_t> moved_ LONGWIRE_GUARDED_BY(mutex_);
   Farewells farewells_ LONGWIRE_GUARDED_BY(mutex_);

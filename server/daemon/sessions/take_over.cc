@@ -29,7 +29,9 @@ void SessionTable::Keep(const ServerSession& session, int client) {
   record.slot = memory.slot;
   record.shares_memory = session.has_segment();
   // Of those at the end only the last ones may be missing.
-  const bool has_id = !description.program_id.empty();
+  const ServerSession::Earlier& earlier = session.earlier;
+  const bool has_earlier = !session.formerly.empty() || earlier.bytes_up != 0;
+  const bool has_id = !description.program_id.empty() || has_earlier;
   const bool has_former = !session.formerly.empty() || has_id;
   const bool placed = !description.claim.empty() || description.claimed_bytes != 0;
   if (placed || description.time_limit != 0 || has_former) {
@@ -40,7 +42,12 @@ void SessionTable::Keep(const ServerSession& session, int client) {
   if (has_former) record.formerly = session.formerly;
   if (has_id) record.program_id = description.program_id;
   // Only programs with sessions at several servers are alone.
-  if (has_id && description.alone) record.alone = 1;
+  if (description.alone || has_earlier) record.alone = description.alone ? 1 : 0;
+  if (has_earlier) {
+    record.earlier = std::chrono::nanoseconds(earlier.ran).count();
+    record.earlier_up = earlier.bytes_up;
+    record.earlier_down = earlier.bytes_down;
+  }
 
   // In the order of KeptDescriptors.
   std::vector<int> descriptors = {record.local ? client : session.notes()->descriptor()};
@@ -178,6 +185,8 @@ bool SessionTable::TakeOver(TakenSession taken) {
     ++held_[record.tenant];
     sessions_[id] = session;
     session->formerly = record.formerly.value_or(std::vector<uint64_t>());
+    session->earlier = {std::chrono::nanoseconds(record.earlier.value_or(0)),
+                        record.earlier_up.value_or(0), record.earlier_down.value_or(0)};
     for (uint64_t number : session->formerly) moved_[number] = id;
   }
   SendNewTerms(live_.Get(), *session);

@@ -300,10 +300,13 @@ StartedWorker WardenClient::Start(warden::StartWorker request) {
   request.request = next_request_.fetch_add(1);
   std::string sentence;
   if (request.promised && Connect(&sentence) && version_.load() < keeper::kPromisesSince) {
-    transport::Log(transport::LogLevel::kWarning, request.session,
-                   "declared memory, and longwire-warden is too old to keep it for the session: "
-                   "restart longwire-warden when no session needs it");
+    if (*request.promised != 0) {
+      transport::Log(transport::LogLevel::kWarning, request.session,
+                     "declared memory, and longwire-warden is too old to keep it for the session: "
+                     "restart longwire-warden when no session needs it");
+    }
     request.promised.reset();
+    request.instead_of.reset();
   }
   std::vector<wire::Message> messages;
   // One that was upgraded ends when it has no session: then its successor is asked.

@@ -93,7 +93,7 @@ std::shared_ptr<statistics::Page> ProgramStatistics::Begin(const CountedSession&
   if (page == nullptr) return nullptr;
   page->kernels_on() = session.kernels ? 1 : 0;
   if (running == sessions_.end()) {
-    running = sessions_.emplace(session.id, Running{Clock::now(), {}}).first;
+    running = sessions_.emplace(session.id, Running{Clock::now(), {}, session.goes_on_later}).first;
   }
   auto& pages = running->second.pages;
   // Its worker counts in the newest one. What it still had under way for an old one is long done.
@@ -142,12 +142,26 @@ void ProgramStatistics::Ended(uint64_t session) {
   auto running = sessions_.find(session);
   if (running == sessions_.end()) return;
   for (const Counted& counted : running->second.pages) Fold(counted);
+  if (running->second.prepared) {
+    sessions_.erase(running);
+    return;
+  }
   const CountedSession& last = running->second.pages.back().session;
   Program& program = programs_[{last.tenant, last.program}];
   ++program.ended.ended;
   program.ended.seconds +=
       std::chrono::duration<double>(Clock::now() - running->second.since).count();
   sessions_.erase(running);
+}
+
+void ProgramStatistics::GoesOn(uint64_t session, uint64_t former) {
+  base::MutexLock lock(mutex_);
+  auto before = sessions_.find(former);
+  auto now = sessions_.find(session);
+  if (now != sessions_.end()) now->second.prepared = false;
+  if (now == sessions_.end() || before == sessions_.end()) return;
+  now->second.since = before->second.since;
+  before->second.prepared = true;
 }
 
 std::map<ProgramStatistics::ProgramKey, ProgramFigures> ProgramStatistics::Sums() {
@@ -157,8 +171,10 @@ std::map<ProgramStatistics::ProgramKey, ProgramFigures> ProgramStatistics::Sums(
   for (const auto& [id, running] : sessions_) {
     const CountedSession& session = running.pages.back().session;
     ProgramFigures& sum = sums[{session.tenant, session.program}];
-    ++sum.sessions;
-    sum.seconds += std::chrono::duration<double>(now - running.since).count();
+    if (!running.prepared) {
+      ++sum.sessions;
+      sum.seconds += std::chrono::duration<double>(now - running.since).count();
+    }
     for (const Counted& counted : running.pages) AddPage(counted, &sum);
   }
   return sums;

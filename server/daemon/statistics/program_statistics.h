@@ -66,11 +66,15 @@ class ProgramStatistics {
     bool local = false;
     bool kernels = false;            // they are counted
     std::vector<std::string> rules;  // names, in the order of the session's list
+    bool goes_on_later = false;      // it is being prepared
   };
   // A page that the session's worker is to count in from now on; null if nothing is to be counted,
   // or there is no memory.
   std::shared_ptr<statistics::Page> Begin(const CountedSession& session);
   void Ended(uint64_t session);
+  // One that goes on for another one, of the same program, is the same session. Until then it does
+  // not count (`goes_on_later` of CountedSession).
+  void GoesOn(uint64_t session, uint64_t former);
 
   std::vector<ProgramFigures> List();
   std::optional<statistics::Drift> DriftOf(const std::string& tenant, const std::string& program,
@@ -95,6 +99,7 @@ class ProgramStatistics {
   struct Running {
     Clock::time_point since;
     std::vector<Counted> pages;  // the newest last
+    bool prepared = false;       // does not count yet
   };
 
   static void AddPage(const Counted& counted, ProgramFigures* program);

@@ -13,6 +13,17 @@ constexpr double kMicrosecondsPerHour = 3600e6;
 
 void MemoryMeter::Begin(uint64_t session, uint64_t time) { sessions_[session].begun = time; }
 
+void MemoryMeter::BeginAt(uint64_t session, uint64_t time) {
+  auto found = sessions_.find(session);
+  if (found == sessions_.end()) return;
+  found->second.begun = time;
+  for (auto& [device, seat] : found->second.seats) {
+    seat.byte_time = 0;
+    seat.since = std::max(seat.since, time);
+    seat.compared = std::max(seat.compared, time);
+  }
+}
+
 void MemoryMeter::Stop(uint64_t session, uint64_t time) {
   auto found = sessions_.find(session);
   if (found != sessions_.end()) found->second.stopped = time;

@@ -24,6 +24,8 @@ class MemoryMeter {
 
   // Sessions that were not begun are not measured.
   void Begin(uint64_t session, uint64_t time);
+  // Nothing before this time counts.
+  void BeginAt(uint64_t session, uint64_t time);
   // Nothing after this time counts. Events from before it may still come.
   void Stop(uint64_t session, uint64_t time);
   // What was measured until it was stopped, or until now; the session is forgotten.

@@ -64,6 +64,14 @@ TEST_F(MemoryMeterTest, NothingCountsAfterItsEnd) {
   EXPECT_DOUBLE_EQ(meter_.Take(7, kStart + 9 * kHour).byte_hours, 20);
 }
 
+TEST_F(MemoryMeterTest, WhatItHadBeforeItGoesOnForAnotherSessionDoesNotCount) {
+  Apply({Event(0, MemoryEventKind::kLease, 7, 10)});
+  meter_.BeginAt(7, kStart + 2 * kHour);
+  Apply({Event(1, MemoryEventKind::kLease, 7, 5)});  // that is known late
+  Apply({Event(1, MemoryEventKind::kLease, 7, 100)}, 1);
+  EXPECT_DOUBLE_EQ(meter_.Take(7, kStart + 5 * kHour).byte_hours, 3 * 15 + 3 * 100);
+}
+
 TEST_F(MemoryMeterTest, EventsFromBeforeItsEndMayComeLate) {
   meter_.Stop(7, kStart + 2 * kHour);
   Apply({Event(1, MemoryEventKind::kLease, 7, 10)});

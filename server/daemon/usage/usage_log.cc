@@ -51,9 +51,17 @@ void UsageLog::Opened(uint64_t session, std::vector<int32_t> devices, uint64_t o
   {
     base::MutexLock lock(mutex_);
     meter_.Begin(session, opened);
-    sessions_[session] = {std::move(devices), false};
+    sessions_[session] = {std::move(devices)};
   }
   changed_.NotifyAll();
+}
+
+void UsageLog::GoesOn(uint64_t session, uint64_t time) {
+  base::MutexLock lock(mutex_);
+  auto found = sessions_.find(session);
+  if (found == sessions_.end()) return;
+  meter_.BeginAt(session, time);
+  found->second.counts_from = time;
 }
 
 void UsageLog::Forget(uint64_t session) {
@@ -68,10 +76,13 @@ void UsageLog::Ended(UsageRecord record) {
   {
     base::MutexLock lock(mutex_);
     meter_.Stop(record.session, record.ended);
+    auto known = sessions_.find(record.session);
+    if (known != sessions_.end()) {
+      known->second.ended = true;
+      record.opened = std::max(record.opened, known->second.counts_from);
+    }
     recent_.push_back(record);
     if (recent_.size() > kRecent) recent_.pop_front();
-    auto known = sessions_.find(record.session);
-    if (known != sessions_.end()) known->second.ended = true;
     if (endings_.size() < kMaxWaiting) {
       endings_.push_back({std::move(record), steady_clock::now() + kSettle});
     } else {

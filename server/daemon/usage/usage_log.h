@@ -46,6 +46,9 @@ class UsageLog {
   // `opened`: by the system's clock. Before the session has memory: what it leases earlier is not
   // seen as an event of its own.
   void Opened(uint64_t session, std::vector<int32_t> devices, uint64_t opened);
+  // One that goes on for another one: what it had before this time was only prepared, and its time
+  // and memory count from then on.
+  void GoesOn(uint64_t session, uint64_t time);
   // A session that could not be opened after all. Of one that has ended its record stays.
   void Forget(uint64_t session);
   // The warden went away: the next one counts its events anew.
@@ -64,6 +67,7 @@ class UsageLog {
   struct Measured {
     std::vector<int32_t> devices;
     bool ended = false;
+    uint64_t counts_from = 0;  // microseconds since 1970
   };
   void Loop();
   void Measure();
