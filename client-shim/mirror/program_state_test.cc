@@ -76,7 +76,8 @@ TEST_F(ProgramStateTest, EveryStateIsInOrder) {
     }
   });
   int states = 0, wrong = 0;
-  for (int i = 0; i < 30000; ++i) {
+  // On a busy host the writer may come late.
+  for (int i = 0; i < 30000 || (states < 1000 && i < 3000000); ++i) {
     if (state_.Take(parts_) != Taken::kState) continue;
     state_.Commit();
     ++states;

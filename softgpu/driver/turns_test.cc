@@ -5,7 +5,7 @@
 namespace softgpu {
 namespace {
 
-constexpr unsigned kWords = 2048, kStates = 200;
+constexpr unsigned kWords = 2048, kStates = 4000;
 
 class TurnsTest : public DeviceTest {
  protected:
