@@ -18,7 +18,10 @@ using std::chrono::milliseconds;
 constexpr milliseconds kOpenDevices{60'000};  // longest wait for a device
 constexpr milliseconds kKeeperRetry{1'000};   // between attempts to start a keeper
 constexpr milliseconds kWarmDelay{200};       // a starting session has the processors first
-constexpr milliseconds kPauseMax{60'000};     // between processes that keep dying
+// Between warm workers of a device on which a latency-critical session is: the driver makes a
+// context, and what runs there stands still for up to 8 ms meanwhile.
+constexpr milliseconds kWarmBesideCritical{2'000};
+constexpr milliseconds kPauseMax{60'000};  // between processes that keep dying
 constexpr milliseconds kEarlyDeath{5'000};
 
 // Grows for processes that die early; the shortest for others.
@@ -151,10 +154,22 @@ bool Warden::KeepWarm() {
     lacks = true;
     if (now < state.after) continue;
     std::string sentence;
-    if (StartNewWorker({device}, {}, &sentence) == 0) state.after = now + kKeeperRetry;
+    if (StartNewWorker({device}, {}, &sentence) == 0) {
+      state.after = now + kKeeperRetry;
+    } else if (HasLatencyCritical(device)) {
+      state.after = now + kWarmBesideCritical;
+    }
     return true;  // one at a time: sessions come first
   }
   return lacks;
+}
+
+bool Warden::HasLatencyCritical(int32_t device) const {
+  return std::ranges::any_of(workers_, [&](const auto& entry) {
+    const Worker& worker = entry.second;
+    return worker.session != 0 && ledger_->latency_critical(worker.tenant) &&
+           std::ranges::find(worker.devices, device) != worker.devices.end();
+  });
 }
 
 void Warden::WarmDied(const Worker& worker) {

@@ -214,6 +214,8 @@ class Warden {
   void HangUpLate(int32_t device);
   void TakeState(Keeper& keeper, keeper::KeeperState state);
   bool KeepWarm();
+  // Whether a session of a latency-critical tenant has the device.
+  bool HasLatencyCritical(int32_t device) const;
   void WarmDied(const Worker& worker);
 
   Options options_;
