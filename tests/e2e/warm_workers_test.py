@@ -1,5 +1,5 @@
-"""Warm workers beside a latency-critical session: the driver makes a context for each, for which all
-that runs on the device stands still, so they come one after the other, some time apart."""
+"""Warm workers beside a latency-critical session: the driver makes a context for each, for which
+all that runs on the device stands still, so they come one after the other, some time apart."""
 import os
 import pathlib
 import subprocess
