@@ -30,8 +30,11 @@ class LiveLinesTest(unittest.TestCase):
                             LONGWIRE_DISABLE="live-pinned")
         self.expect_pass("line_ring", result)
 
-    def test_without_the_setting_they_stand_still_and_are_told_so(self):
-        result = self.lines("9", "10")
+    def test_without_the_setting_they_are_messages(self):
+        self.expect_pass("line_ring", self.lines(SECONDS, "10"))
+
+    def test_without_either_they_stand_still_and_are_told_so(self):
+        result = self.lines("9", "10", LONGWIRE_DISABLE="whole-states")
         self.assertEqual(2, result.code, result)
         self.assertRegex(result.out, r"STANDS STILL at [\w ]+ \d+\n")
         self.assertIn("more than a word to pinned memory", result.err)
