@@ -209,37 +209,26 @@ class MovingTest(counted_training.TrainingCase):
         time.sleep(0.3)
         self.expect_right(longwire, program)
 
-    def holds_still(self, longwire, pid, move):
-        """Lets the process run for moments until the session stands still, and it does then. False
-        if the move was faster."""
-        while move.poll() is None:
-            os.kill(pid, signal.SIGSTOP)
-            if "stands still" in longwire.cli("status").out:
-                return True
-            os.kill(pid, signal.SIGCONT)
-            time.sleep(0.001)
-        return False
-
     def stop_at_the_switch(self, longwire):
         """A move whose new worker waits for the end of the old one, which is stopped and killed for
         that after 5 s; and the new worker."""
         for _ in range(20):
             session = self.session(longwire)
             old = session["worker_pid"]
-            move = self.begin(longwire, session["id"], 1 - session["seats"][0].get("device", 0))
-            new = None
-            while new is None:
-                new = next((pid for pid in longwire.processes().get("longwire-worker", [])
-                            if pid != old), None)
-            if self.holds_still(longwire, new, move):
-                time.sleep(0.5)  # the old one writes what it has, which is little
-                os.kill(old, signal.SIGSTOP)
-                os.kill(new, signal.SIGCONT)
-                server.wait_for(
-                    lambda number=session["id"]: self.session(longwire)["id"] != number, 5,
-                    "the switch")
-                if server.is_alive(old):
-                    return move, new
+            with Step(longwire, "ahead") as stop:
+                move = self.begin(longwire, session["id"],
+                                  1 - session["seats"][0].get("device", 0))
+                self.assertTrue(stop.reached(move), longwire.log_tail())
+                [new] = [pid for pid in longwire.processes()["longwire-worker"] if pid != old]
+                os.kill(new, signal.SIGSTOP)
+            server.wait_for(lambda: "stands still" in longwire.cli("status").out, 20, "the hold")
+            time.sleep(0.5)  # the old one writes what it has, which is little
+            os.kill(old, signal.SIGSTOP)
+            os.kill(new, signal.SIGCONT)
+            server.wait_for(lambda number=session["id"]: self.session(longwire)["id"] != number, 5,
+                            "the switch")
+            if server.is_alive(old):
+                return move, new
             _, err = move.communicate(timeout=60)
             self.assertEqual((0, ""), (move.returncode, err), longwire.log_tail())
         self.fail("each move was faster than the test")
