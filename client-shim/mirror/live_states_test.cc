@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include <atomic>
+#include <memory>
 #include <thread>
 
 #include "client-shim/testing/live_fixture.h"
@@ -157,12 +158,12 @@ TEST_F(LiveStatesTest, AStateOfTheDeviceIsSeenAtOnce) {
 TEST_F(LiveStatesTest, WhatTheProgramHasChangedIsAConflict) {
   Run();
   ::testing::internal::CaptureStderr();
-  fake_.OnCall<calls::lwMirrorLook>([this, sent = false](const Record& record) mutable {
-    if (record.As<calls::lwMirrorLook>().whole && !sent) {
+  auto sent = std::make_shared<std::atomic<bool>>(false);
+  fake_.OnCall<calls::lwMirrorLook>([this, sent](const Record& record) {
+    if (record.As<calls::lwMirrorLook>().whole && !sent->exchange(true)) {
       Long(8) = 9;  // before the device's comes
       Long(24) = 9;
       fake_.SendMirror(mirror_, Delta({8, kPage}, 0, 5));
-      sent = true;
     }
     return Reply{};
   });

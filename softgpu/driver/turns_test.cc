@@ -7,7 +7,7 @@ namespace {
 
 // To store so many takes less than a turn, and long enough that kernels of two contexts that did
 // not take turns would now and then run in the midst of it, also on one processor.
-constexpr unsigned kWords = 49152, kStates = 400;
+constexpr unsigned kWords = 49152, kStates = 150;
 
 class TurnsTest : public DeviceTest {
  protected:
