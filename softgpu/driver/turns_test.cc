@@ -5,7 +5,7 @@
 namespace softgpu {
 namespace {
 
-// To store so many takes less than a turn, and long enough that kernels of two contexts that did
+// Storing all takes less than a turn, and long enough that kernels of two contexts that did
 // not take turns would now and then run in the midst of it, also on one processor.
 constexpr unsigned kWords = 49152, kStates = 150;
 
