@@ -69,8 +69,7 @@ bool SessionTable::Arrival::Start(std::string* sentence) {
   if (!sentence->empty()) return false;
   *sentence =
       "that is the server itself, where the session is; longwire admin migrate SESSION DEVICE "
-      "moves "
-      "it to another of its devices";
+      "moves it to another of its devices";
   if (table_.IsGiven(offer_.move())) return false;
   descriptors_ = admission::DescriptorsOfSession(std::min(opening.lanes, wire::kMaxLanes), false);
   OpeningRefusal refusal;
