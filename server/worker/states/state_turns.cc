@@ -142,8 +142,7 @@ void StateTurns::Make(Turn& turn, uint64_t bytes) {
   if (result == CUDA_SUCCESS || std::exchange(turn.said, true)) return;
   LogLine(
       "device %d: no second context (%llu MiB) with %llu MiB of memory, code %d: messages of "
-      "several "
-      "words in mirrored memory reach kernels only at the next launch or wait: %s",
+      "several words in mirrored memory reach kernels only at the next launch or wait: %s",
       turn.device, static_cast<unsigned long long>(kContextBytes >> 20),
       static_cast<unsigned long long>(bytes >> 20), static_cast<int>(result), WhatToDo(result));
 }
