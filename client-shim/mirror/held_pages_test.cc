@@ -192,7 +192,8 @@ TEST_P(HeldKindsTest, MappingsAndMemoryDoNotGrow) {
     held(7, 9);
     held(40, 50);
   }
-  EXPECT_LE(Mappings(), before + 2);
+  // A sanitizer's own mappings grow a little; one that was left each time would be thousands.
+  EXPECT_LE(Mappings(), before + kRounds / 50);
   for (uint64_t i = 0; i < pages.bytes; ++i) {
     ASSERT_EQ(pages.memory[i], i < pages.bytes / 2 ? 'x' : 0) << i;
   }

@@ -71,9 +71,8 @@ class PriorityTest(unittest.TestCase):
         if SCHEDULER:
             self.assertLessEqual(ratio, 2)
         else:
-            self.assertGreater(ratio, 2)
-            # Not of the rounds alone: other work of the machine makes those slower, too.
-            self.assertGreater(statistics.median(beside), 4 * REQUEST_MS)
+            # Other work of the machine slows down rounds, too: so not the best round counts here.
+            self.assertGreater(statistics.median(beside), 2 * max(alone))
 
 
 if __name__ == "__main__":
