@@ -161,6 +161,7 @@ inline constexpr LockRank kHandleTable{1850, "shim::HandleTable::mutex_"};
 inline constexpr LockRank kCoredumpSettings{1900, "shim::hand::AllSettings::mutex"};
 inline constexpr LockRank kTextureObjects{1910, "shim::hand::Objects::mutex"};
 inline constexpr LockRank kKernelAnswers{1920, "shim::hand::Answers::mutex"};
+inline constexpr LockRank kAcceptedChanges{1925, "shim::AcceptedChanges::mutex"};
 inline constexpr LockRank kGraphAnswers{1930, "shim::hand::KeepAnswer::Answers::mutex"};
 
 // libcuda.so.1: taken also while the log's lock is held.
@@ -185,6 +186,7 @@ inline constexpr LockRank kKeptCharges{2150, "worker::Charges::mutex_"};
 inline constexpr LockRank kCharges{2160, "worker::Charges::accounts_mutex_"};
 inline constexpr LockRank kGraphFunctionCalls{2200, "worker::Graphs::ask_mutex_"};
 inline constexpr LockRank kWorkerGraphs{2210, "worker::Graphs::mutex_"};
+inline constexpr LockRank kExecChanges{2215, "worker::ExecChanges::mutex_"};
 inline constexpr LockRank kConditionals{2220, "worker::Conditionals::mutex_"};
 inline constexpr LockRank kGraphPartStore{2230, "worker::GraphPartStore::mutex_"};
 inline constexpr LockRank kHostNodes{2240, "worker::host_nodes::mutex"};

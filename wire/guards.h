@@ -73,6 +73,7 @@ inline constexpr std::string_view kGuards[] = {
     "revoked",         // renewal of a revoked certificate: server/signer/revocations.cc
     "scrub",           // another session's bytes in leased memory: server/keeper/main.cc
     "second_look",     // a word without what was written before it: wire/live/changed_word.cc
+    "set_answers",     // a graph whose change was refused: worker/graph/exec_changes.cc
     "shared_tenant",   // another tenant's shared memory: server/keeper/chunk_sharing.cc
     "shared_tokens",   // tokens without end: server/keeper/sharing/shared_chunks.cc
     "sizes",           // a copy's bytes outside its announced range: worker/transfer/transfers.cc

@@ -32,6 +32,7 @@ static_assert(sizeof(RecordHeader) == 24);
 enum RecordFlags : uint16_t {
   kCapturing = 1,   // the stream is capturing: no markers of ours may enter it
   kWantsReply = 2,  // answer with kReply even though the call's kind does not ask for one
+  kUnawaited = 4,  // of a change of an executable graph: the program goes on as if it had succeeded
 };
 
 enum class DownKind : uint16_t {

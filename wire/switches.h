@@ -55,6 +55,7 @@ inline constexpr std::string_view kSwitches[] = {
     "timer-slack",           // link, daemon, command: gRPC's timers may be late
     "trim-rings",            // program, link, daemon, worker: idle rings return their memory
     "unasked-progress",      // program: a stream's completion is reported without a request
+    "unawaited-sets",        // program: executable graphs are changed without round trips
     "whole-copies",          // program: a copy between servers is announced once, not in pieces
     "whole-states",          // program: messages of several words pass while kernels run
 };

@@ -180,6 +180,7 @@ int AttributesDevice(const ClientSession& session, const Module& module) {
 void SubmitUnload(const Where& where, uint64_t id) {
   calls::lwModuleUnload unload;
   unload.library = id;
+  where.session->AwaitAnswers();  // kernels of it may be on their way into graphs
   where.session->Submit(where, unload);
 }
 

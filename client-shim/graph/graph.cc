@@ -9,6 +9,7 @@
 #include "client-shim/context/context.h"
 #include "client-shim/copy/speculative_uploads.h"
 #include "client-shim/entry/handles.h"
+#include "client-shim/graph/exec_changes.h"
 #include "client-shim/graph/graph_bodies.h"
 #include "client-shim/graph/graph_memory.h"
 #include "client-shim/mirror/mirrors.h"
@@ -88,6 +89,7 @@ void DestroyGraphInWorker(uint64_t id) {
   calls::lwGraphDestroy destroy;
   destroy.graph = id;
   const Where where = CurrentWhere();
+  where.session->AwaitAnswers();  // the changes' nodes are in it
   where.session->Submit(where, destroy);
 }
 
@@ -126,6 +128,7 @@ CUresult UpdateGraphExec(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResul
   const Where where = CurrentWhere();
   auto answer = where.session->CallAndWait(where, update);
   if (answer.code != CUDA_SUCCESS) return answer.code;
+  if (answer.reply.code == CUDA_SUCCESS) ForgetExecChanges(update.exec);
   info->result = static_cast<CUgraphExecUpdateResult>(answer.reply.result);
   FromWire(answer.reply.error_node, &info->errorNode);
   FromWire(answer.reply.error_from, &info->errorFromNode);
@@ -147,6 +150,11 @@ ExecFacts FactsOf(CUgraphExec exec) {
   return found == tables.execs.end() ? ExecFacts{nullptr, true, {}, {}, false} : found->second;
 }
 
+// Its launches do nothing to the program; nor does any of its children.
+bool IsPlain(const ExecFacts& facts) {
+  return !facts.writes_program && facts.events.record.empty() && facts.events.wait.empty();
+}
+
 }  // namespace
 
 CUresult LaunchGraph(CUgraphExec exec, Stream* stream) {
@@ -159,6 +167,7 @@ CUresult LaunchGraph(CUgraphExec exec, Stream* stream) {
   if (facts.session != nullptr && facts.session != where.session) {
     return RefuseIfSeveral("a graph's launch in a stream of another server");
   }
+  LONGWIRE_TRY(BeforeLaunch(*where.session, id));
   LONGWIRE_TRY(TakeGraphMemory(facts.memory, facts.frees_at_launch));
   const bool writes = where.flags == 0 && facts.writes_program;
   if (writes) {
@@ -192,6 +201,10 @@ CUresult SetChildInExec(CUgraphExec exec, CUgraphNode node, CUgraph child) {
   set.child = GraphId(child);
   if (set.exec == 0 || set.node == 0 || set.child == 0) return CUDA_ERROR_INVALID_VALUE;
   const Where where = CurrentWhere();
+  CUresult result = CUDA_SUCCESS;
+  const bool plain = IsPlain(FactsOf(exec));
+  if (plain && SetKnownChild(where, set, &result)) return result;
+  const uint64_t changes = ClientSession::changes();
   auto answer = where.session->CallAndWait(where, set);
   if (answer.code != CUDA_SUCCESS) return answer.code;
   Graphs& tables = TheGraphs();
@@ -199,6 +212,7 @@ CUresult SetChildInExec(CUgraphExec exec, CUgraphNode node, CUgraph child) {
   ExecFacts& facts = tables.execs[Value(exec)];
   facts.writes_program = answer.reply.writes_program;
   facts.events = answer.reply.events;
+  if (IsPlain(facts)) NoteChild(set, changes);
   return CUDA_SUCCESS;
 }
 
@@ -215,7 +229,9 @@ CUresult DestroyGraphExec(CUgraphExec exec) {
   calls::lwGraphExecDestroy destroy;
   destroy.exec = id;
   const Where where = CurrentWhere();
+  where.session->AwaitAnswers();  // destroys do not wait for the helper of a thread
   where.session->Submit(where, destroy);
+  ForgetExecChanges(id);
   Graphs& tables = TheGraphs();
   base::MutexLock lock(tables.mutex);
   tables.execs.erase(Value(exec));

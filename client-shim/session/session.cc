@@ -154,6 +154,9 @@ uint64_t ClientSession::AppendRecord(const Where& where, uint16_t call, size_t b
 
 CUresult ClientSession::AskAndWait(const Where& where, uint16_t call, size_t bound, Encode encode,
                                    std::vector<std::byte>* payload) {
+  const bool of_exec = ChangesExec(static_cast<CallId>(call));
+  if (!of_exec && Rebuilds(static_cast<CallId>(call))) NoteChange();
+  if (!of_exec || ahead_by_ != ThisThread().number) AwaitAnswers();
   PendingReply reply;
   reply.payload = payload;
   const auto began = Clock::now();

@@ -171,6 +171,29 @@ class ClientSession {
         [&](wire::Writer& writer) { call.Encode(writer); }, pending.release(), kBehindAny);
   }
 
+  // The same for a call whose answer has to be there before what builds on it: AskAndWait and
+  // AwaitAnswers wait for it. Of several threads one at a time makes such calls, as the worker
+  // keeps the order of one thread's calls only.
+  template <class Call>
+  uint64_t CallAhead(const Where& where, const Call& call, Then then) {
+    BeginAhead();
+    return CallThen(
+        where, call,
+        [this, then = std::move(then)](CUresult code, std::span<const std::byte> reply) {
+          then(code, reply);
+          EndAhead();
+        });
+  }
+  // Waits for the answers to all calls that were made ahead.
+  void AwaitAnswers() {
+    if (__builtin_expect(ahead_.load(std::memory_order_acquire) != 0, 0)) AwaitAhead();
+  }
+
+  // A number that is another one after each call that makes or changes an object of the worker and
+  // is waited for; but not after changes of executables.
+  static uint64_t changes() { return changes_.load(std::memory_order_acquire); }
+  static void NoteChange() { ++changes_; }
+
   // Defers a call. False if a record of work was already appended behind `work`. The call is
   // appended before the next record of work or by AppendDeferred, unless SubmitInstead replaces it.
   // `ended` is called under the log's lock with the call's position, or with kNoPosition if it was
@@ -326,6 +349,14 @@ class ClientSession {
   uint64_t AppendInstead(uint64_t key, uint16_t call, size_t bound, Encode encode)
       LONGWIRE_EXCLUDES(log_mutex_);
   CUresult BadReply();
+  // calls_ahead.cc
+  void BeginAhead() LONGWIRE_EXCLUDES(state_mutex_);
+  void EndAhead() LONGWIRE_EXCLUDES(state_mutex_);
+  void AwaitAhead() LONGWIRE_EXCLUDES(state_mutex_);
+  // The worker runs those of one thread in their order: they need not wait for each other.
+  static bool ChangesExec(CallId call) {
+    return call == CallId::lwGraphSetKernel || call == CallId::lwGraphSetChild;
+  }
 
   // The pump; see receiver.cc.
   void ReceiverLoop();
@@ -373,6 +404,9 @@ class ClientSession {
   // By position, and by id.
   std::unordered_map<uint64_t, PendingReply*> replies_ LONGWIRE_GUARDED_BY(state_mutex_);
   std::unordered_map<uint64_t, Stream*> streams_ LONGWIRE_GUARDED_BY(state_mutex_);
+  static inline std::atomic<uint64_t> changes_{0};
+  std::atomic<uint32_t> ahead_{0};     // calls made ahead that are not answered; see CallAhead
+  std::atomic<uint32_t> ahead_by_{0};  // the number of the thread that made them
   std::string text_ LONGWIRE_GUARDED_BY(state_mutex_);
   std::string error_text_ LONGWIRE_GUARDED_BY(state_mutex_);
 

@@ -1,6 +1,6 @@
 // What a session that moves takes along, of the kind that the argument names: graph, texture,
-// context, link or unmapped. With each line on standard input all of it is used, compared with a
-// model on the host, and changed.
+// context, link, unmapped or passing. With each line on standard input all of it is used, compared
+// with a model on the host, and changed.
 #include "driver_carried.h"
 
 #include <functional>
@@ -251,6 +251,69 @@ static Step Unmapped() {
   };
 }
 
+// What a program makes and destroys all the time: some hundred thousand events, graphs that are
+// captured anew for an executable, changes of that, and streams. It is more than could be written
+// down.
+static Step Passing() {
+  static Kernel kernel(kAdd);
+  static Memory a(1), b(2);
+  static CUstream stream = nullptr;
+  static CUgraphExec exec = nullptr;
+  static CUgraphNode node = nullptr;
+  CUgraph graph = nullptr;
+  CHECK_DRIVER(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  static const auto capture = [](CUgraph* captured, const Memory& memory) {
+    CHECK_DRIVER(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+    kernel.Launch(memory.address, stream);
+    CHECK_DRIVER(cuStreamEndCapture(stream, captured));
+  };
+  capture(&graph, a);
+  size_t nodes = 1;
+  CHECK_DRIVER(cuGraphGetNodes(graph, &node, &nodes));
+  CHECK_DRIVER(cuGraphInstantiate(&exec, graph, 0));
+  static const auto change = [](Memory& memory) {
+    unsigned count = kCount;
+    void* parameters[] = {&memory.address, &count};
+    CUDA_KERNEL_NODE_PARAMS add{};
+    add.func = kernel.add;
+    add.gridDimX = kCount / kBlock;
+    add.gridDimY = add.gridDimZ = add.blockDimY = add.blockDimZ = 1;
+    add.blockDimX = kBlock;
+    add.kernelParams = parameters;
+    CHECK_DRIVER(cuGraphExecKernelNodeSetParams(exec, node, &add));
+    CHECK_DRIVER(cuGraphLaunch(exec, stream));
+    memory.Added();
+  };
+  return [] {
+    for (int i = 0; i < 1000; ++i) {
+      CUgraph passing = nullptr;
+      CUstream side = nullptr;
+      CUgraphExecUpdateResultInfo info = {};
+      Memory& memory = i % 2 == 0 ? a : b;
+      CHECK_DRIVER(cuStreamCreate(&side, CU_STREAM_NON_BLOCKING));
+      for (int k = 0; k < 600; ++k) {
+        CUevent event = nullptr;
+        CHECK_DRIVER(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+        if (k == 0) CHECK_DRIVER(cuEventRecord(event, stream));
+        if (k == 0) CHECK_DRIVER(cuStreamWaitEvent(side, event, 0));
+        CHECK_DRIVER(cuEventDestroy(event));
+      }
+      capture(&passing, memory);
+      CHECK_DRIVER(cuGraphExecUpdate(exec, passing, &info));
+      CHECK_DRIVER(cuGraphDestroy(passing));
+      CHECK_DRIVER(cuGraphLaunch(exec, stream));
+      memory.Added();
+      for (int k = 0; k < 10; ++k) change(k % 2 == 0 ? b : a);
+      CHECK_DRIVER(cuStreamDestroy(side));
+    }
+    CHECK_DRIVER(cuGraphLaunch(exec, stream));  // as the last change left it
+    a.Added();
+    CHECK_DRIVER(cuStreamSynchronize(stream));
+    a.Expect("the first memory");
+    b.Expect("the second memory");
+  };
+}
+
 int main(int count, char** words) {
   const std::string kind = count == 2 ? words[1] : "";
   CUdevice device = 0;
@@ -265,7 +328,9 @@ int main(int count, char** words) {
   if (kind == "context") step = Contexts();
   if (kind == "link") step = Link();
   if (kind == "unmapped") step = Unmapped();
-  EXPECT(step != nullptr, "'%s' is none of graph, texture, context, link, unmapped", kind.c_str());
+  if (kind == "passing") step = Passing();
+  EXPECT(step != nullptr, "'%s' is none of graph, texture, context, link, unmapped, passing",
+         kind.c_str());
   std::cout << "READY" << std::endl;
   for (std::string line; std::getline(std::cin, line);) {
     step();

@@ -92,6 +92,15 @@ class MovingKindsTest(unittest.TestCase):
     def test_memory_that_is_mapped_nowhere(self):
         self.there_and_back("unmapped")
 
+    def test_objects_that_come_and_go(self):
+        program = self.start("passing")
+        self.step(program)
+        session, here = self.session()
+        self.does("migrate", session, 1 - here)
+        self.step(program)
+        self.does("migrate", self.session()[0], here)
+        self.ends(program)
+
     def plant(self, file, place):
         """One bit of that answer is another one, with digests that are right."""
         ticket = next((file.parent / ".suspended").iterdir())

@@ -45,15 +45,15 @@ GROUPS = {
                "driver_graph_copies", "driver_graph_host", "driver_graph_events",
                "driver_graph_kinds",
                "driver_graph_capture", "driver_graph_picture", "driver_graph_structure",
-               "driver_older_graphs"],
+               "driver_graph_changes", "driver_graph_random", "driver_older_graphs"],
 }
 # What the software device lacks is in the other programs: old 32-bit and launch forms, texture
 # references, several processes, pictures of graphs, prefetches.
 NATIVE = ["driver_link", "driver_ptx", "driver_fatbin", "driver_cubin", "driver_older_contexts",
           "driver_older_graphs", "driver_older_memory", "driver_libraries", "driver_tensor_maps",
           "driver_graph_copies", "driver_graph_host", "driver_graph_events", "driver_graph_kinds",
-          "driver_graph_capture", "driver_graph_structure", "driver_texture_views",
-          "driver_peers", "driver_jit"]
+          "driver_graph_capture", "driver_graph_structure", "driver_graph_changes",
+          "driver_texture_views", "driver_peers", "driver_jit"]
 # Programs built for older architectures form a group of their own, "older", whatever they compute;
 # another one, "long", are those that are built and run with --long alone.
 OLDER_VARIANTS = {"ptx75", "sm80"}

@@ -155,6 +155,17 @@ class WaysTest(unittest.TestCase):
             trips = self.round_trips(name, LONGWIRE_DISABLE="attributes-with-load")
             self.assertGreater(trips["lwFunctionAttributes"], 0)
 
+    def test_changes_of_a_graph_wait_for_no_reply(self):
+        def trips_of_a_step(**environment):
+            few, many = (self.longwire.run("driver_graph_changes.driver", str(steps),
+                                           LONGWIRE_TRACE="summary", **environment)
+                         for steps in (10, 50))
+            count = [int(re.search(r"(\d+) round trips,", result.err)[1]) for result in (few, many)]
+            return (count[1] - count[0]) / 40
+
+        self.assertLess(trips_of_a_step(), 0.5)
+        self.assertGreaterEqual(trips_of_a_step(LONGWIRE_DISABLE="unawaited-sets"), 25)
+
     def test_doctor(self):
         result = self.longwire.cli("doctor", "--server", self.longwire.address)
         self.assertEqual(0, result.code, result.out + result.err)

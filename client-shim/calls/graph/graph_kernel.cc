@@ -8,6 +8,7 @@
 #include "base/try.h"
 #include "client-shim/calls/graph/graph_node.h"
 #include "client-shim/code/launch.h"
+#include "client-shim/graph/exec_changes.h"
 #include "client-shim/mirror/host_exposure.h"
 #include "client-shim/session/session.h"
 #include "client-shim/support/never_destroyed.h"
@@ -125,6 +126,8 @@ CUresult Set(uint64_t exec, CUgraphNode node, const Parameters* params) {
   uint32_t context = 0;
   LONGWIRE_TRY(NumberOf(*params, &context));
   LONGWIRE_TRY(Pack(WhereOfNumber(context), HandleOf(*params), *params, storage, &set.kernel));
+  if (exec != 0) return SetKernelInExec(WhereOfNumber(context), set);
+  ClientSession::NoteChange();
   return Ask(context, set).code;
 }
 

@@ -24,6 +24,10 @@ std::string Describe(const QueuedCall& call) {
   return text;
 }
 
+void NoteEnd(WorkerSession& session, const QueuedCall& call, CUresult result) {
+  if (session.graphs().changes().Ended(call, result)) session.WakeLogThread();
+}
+
 }  // namespace
 
 CallContext::CallContext(WorkerSession& session, QueuedCall& call,
@@ -145,6 +149,7 @@ void CallContext::Answer(CUresult result, std::span<const std::byte> reply) {
   answered_ = true;
   result_ = result;
   if (result == kNotYet) return;
+  NoteEnd(session_, call_, result);
   session_.journal().Answered(call_, result, reply);
   bool replies =
       CallKind(call_.call) == CallKindValue::kAfterReply || (call_.flags & wire::kWantsReply) != 0;
@@ -162,6 +167,7 @@ void CallContext::Refuse(CUresult result, const std::string& sentence) {
   if (answered_) return;
   answered_ = true;
   result_ = result;
+  NoteEnd(session_, call_, result);
   // In a move it has to be refused again: the rules may be others by then.
   session_.journal().Answered(call_, result, {});
   bool replies =
@@ -190,6 +196,7 @@ static bool IsDenied(WorkerSession& session, CallContext& context, const QueuedC
 }
 
 void Executor::Refuse(const QueuedCall& call, CUresult code) const {
+  NoteEnd(session_, call, code);
   session_.journal().Answered(call, code, {});
   bool replies =
       CallKind(call.call) == CallKindValue::kAfterReply || (call.flags & wire::kWantsReply) != 0;

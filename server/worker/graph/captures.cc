@@ -144,7 +144,7 @@ CUresult Graphs::CaptureUpload(Stream& stream, const calls::Place& destination,
   }
   GraphPartRef part = NewPart();
   part->read.bytes = place.bytes();
-  if (result == CUDA_SUCCESS) result = GiveMemory(nullptr, &part->read, false);
+  if (result == CUDA_SUCCESS) result = GiveMemory(nullptr, nullptr, &part->read, false);
   if (result != CUDA_SUCCESS) return result;
   GraphCopy& read = part->read;
   if (constant.empty()) {
@@ -167,7 +167,7 @@ CUresult Graphs::CaptureDownload(Stream& stream, const calls::Place& source, con
   GraphPartRef part = NewPart();
   GraphCopy& write = part->write;
   write.bytes = place.bytes();
-  LONGWIRE_TRY(GiveMemory(nullptr, &write, false));
+  LONGWIRE_TRY(GiveMemory(nullptr, nullptr, &write, false));
   write.transfer = transfer;
   part->copy.source = source;
   part->copy.bytes = write.bytes;

@@ -1,5 +1,5 @@
 // Executables of graphs that allocate memory: there is one at a time, and its memory goes with it.
-// Launches of one executable: in the order of the log.
+// Launches and changes of one executable: in the order of the log.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -153,6 +153,97 @@ TEST(GraphExecs, ALaunchComesBehindTheOneBeforeItInAnotherStream) {
   session.Until([&] { return count() == 2; }, "both launches");
   EXPECT_EQ(FakeDriver::Get().StateOf(launched[0]).index, 1u);
   EXPECT_EQ(FakeDriver::Get().StateOf(launched[1]).index, 2u);
+}
+
+// An executable with a child, of which the driver takes its time to change it.
+class GraphChanges : public ::testing::Test {
+ protected:
+  static DriverTable ChangingTable() {
+    DriverTable table = FakeDriver().table();
+    table.cuGraphCreate = NewGraph;
+    table.cuGraphAddEmptyNode = [](CUgraphNode* node, CUgraph, const CUgraphNode*, size_t) {
+      *node = reinterpret_cast<CUgraphNode>(0x700);
+      return CUDA_SUCCESS;
+    };
+    table.cuGraphInstantiateWithFlags = [](CUgraphExec* exec, CUgraph, unsigned long long) {
+      *exec = reinterpret_cast<CUgraphExec>(0x800);
+      return CUDA_SUCCESS;
+    };
+    table.cuGraphExecChildGraphNodeSetParams = [](CUgraphExec, CUgraphNode, CUgraph) {
+      std::this_thread::sleep_for(milliseconds(100));
+      ++done_;
+      return code_.load();
+    };
+    table.cuGraphLaunch = [](CUgraphExec, CUstream) {
+      launched_behind_ = done_.load();
+      ++launches_;
+      return CUDA_SUCCESS;
+    };
+    return table;
+  }
+  void SetUp() override {
+    done_ = launches_ = 0;
+    launched_behind_ = -1;
+    code_ = CUDA_SUCCESS;
+    session_.CreateStream(kStream);
+    graph_ = session_.ExpectReply(session_.Send(calls::cuGraphCreate{})).Number();
+    calls::cuGraphAddEmptyNode add;
+    add.hGraph = graph_;
+    node_ = session_.ExpectReply(session_.Send(add)).Number();
+    calls::lwGraphInstantiate instantiate;
+    instantiate.graph = graph_;
+    instantiate.exec = kFirst;
+    ASSERT_EQ(CodeOf(session_.ExpectReply(session_.Send(instantiate))), CUDA_SUCCESS);
+  }
+
+  uint64_t Change(uint16_t flags) {
+    calls::lwGraphSetChild set;
+    set.exec = kFirst;
+    set.node = node_;
+    set.child = graph_;
+    return session_.Send(set, 0, flags);
+  }
+  void Launch() {
+    calls::lwGraphLaunch launch;
+    launch.exec = kFirst;
+    session_.Send(launch, kStream);
+  }
+  void ExpectLaunches(int launches) {
+    session_.Until([&] { return launches_ == launches; }, "the launch");
+  }
+
+  static constexpr uint64_t kStream = 11;
+  static inline std::atomic<int> done_, launches_, launched_behind_;
+  static inline std::atomic<CUresult> code_;
+  TestSession session_{ChangingTable(), OneDevice()};
+  uint64_t graph_ = 0, node_ = 0;
+};
+
+TEST_F(GraphChanges, ALaunchComesBehindAChangeThatNobodyAwaits) {
+  Change(wire::kUnawaited);
+  Change(wire::kUnawaited);
+  Launch();
+  ExpectLaunches(1);
+  EXPECT_EQ(launched_behind_, 2);
+}
+
+TEST_F(GraphChanges, OneThatWasRefusedUnnoticedIsNotLaunched) {
+  code_ = CUDA_ERROR_INVALID_VALUE;
+  const uint64_t change = Change(wire::kUnawaited);
+  Launch();
+  EXPECT_EQ(session_.ExpectReply(change).header.code, CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(session_.Expect(wire::DownKind::kError).header.code, CUDA_ERROR_INVALID_VALUE);
+  code_ = CUDA_SUCCESS;
+  session_.ExpectReply(Change(0));
+  Launch();
+  ExpectLaunches(1);
+}
+
+TEST_F(GraphChanges, OneWhoseRefusalTheProgramKnowsIsLaunchedAsItWas) {
+  code_ = CUDA_ERROR_INVALID_VALUE;
+  session_.ExpectReply(Change(0));
+  Launch();
+  ExpectLaunches(1);
 }
 
 }  // namespace

@@ -50,19 +50,45 @@ GraphPartRef Graphs::PartInExec(GraphExec& exec, CUgraphNode node) {
   return nullptr;
 }
 
-void Graphs::SetPartInExec(GraphExec& exec, CUgraphNode node, const GraphPartRef& part) {
-  std::shared_ptr<const GraphPlan> before;  // let go after the lock
-  base::MutexLock lock(mutex_);
-  auto plan = std::make_shared<GraphPlan>(*exec.plan);
-  for (PlanEntry& entry : plan->entries) {
-    if (entry.node == node) entry.part = part;
+CUresult Graphs::PlanWith(const GraphExec& exec, const Parts& parts,
+                          std::shared_ptr<const GraphPlan>* plan) {
+  std::shared_ptr<GraphPlan> changed;
+  {
+    base::MutexLock lock(mutex_);
+    changed = std::make_shared<GraphPlan>(*exec.plan);
   }
-  before = std::move(exec.plan);
-  exec.plan = std::move(plan);
+  for (PlanEntry& entry : changed->entries) {
+    auto found = parts.find(entry.node);
+    if (found != parts.end()) entry.part = found->second;
+  }
+  const CUresult result = changed->Arrange();
+  *plan = std::move(changed);
+  return result;
+}
+
+void Graphs::SetPlan(GraphExec& exec, std::shared_ptr<const GraphPlan> plan) {
+  base::MutexLock lock(mutex_);
+  std::swap(exec.plan, plan);
+  lock.Unlock();  // the older one goes without it
+}
+
+void Graphs::SetPartInExec(GraphExec& exec, CUgraphNode node, const GraphPartRef& part) {
+  std::shared_ptr<const GraphPlan> plan;
+  if (PlanWith(exec, {{node, part}}, &plan) == CUDA_SUCCESS) SetPlan(exec, std::move(plan));
+}
+
+void Graphs::SetEnabledInExec(GraphExec& exec, CUgraphNode node, bool enabled) {
+  auto changed = std::make_shared<GraphPlan>(*PlanOf(exec));
+  for (PlanEntry& entry : changed->entries) {
+    if (entry.node == node) entry.enabled = enabled;
+  }
+  SetPlan(exec, std::move(changed));
 }
 
 // The nodes of the child graph and of the one that takes its place are paired in their order.
-CUresult Graphs::SetChildInExec(GraphExec& exec, CUgraphNode node, CUgraph child) {
+CUresult Graphs::PlanWithChild(const GraphExec& exec, CUgraphNode node, CUgraph child,
+                               std::shared_ptr<const GraphPlan>* plan) {
+  *plan = PlanOf(exec);
   if (store_->empty()) return CUDA_SUCCESS;
   const DriverTable& driver = uses_.driver;
   CUgraph before = nullptr;
@@ -73,11 +99,12 @@ CUresult Graphs::SetChildInExec(GraphExec& exec, CUgraphNode node, CUgraph child
   CUresult result = driver.cuGraphChildGraphNodeGetGraph(node, &before);
   if (result == CUDA_SUCCESS) result = VisitNodes(driver, before, Bodies(), list(old_nodes));
   if (result == CUDA_SUCCESS) result = VisitNodes(driver, child, Bodies(), list(new_nodes));
+  Parts parts;
   for (size_t i = 0; i < std::min(old_nodes.size(), new_nodes.size()); ++i) {
     GraphPartRef part = PartOf(new_nodes[i]);
-    if (part != nullptr) SetPartInExec(exec, old_nodes[i], part);
+    if (part != nullptr) parts[old_nodes[i]] = part;
   }
-  return result;
+  return result == CUDA_SUCCESS ? PlanWith(exec, parts, plan) : result;
 }
 
 // The driver tells a node's parameters, and they tell the part.
@@ -107,7 +134,7 @@ GraphPartRef Graphs::Recognise(CUgraphNode node, CUgraphNodeType type) {
       copy.srcHost != nullptr ? copy.srcHost : reinterpret_cast<const void*>(copy.srcDevice);
   const void* destination =
       copy.dstHost != nullptr ? copy.dstHost : reinterpret_cast<const void*>(copy.dstDevice);
-  return store_->FindCopy(source, destination);
+  return store_->FindCopy(source, destination, copy.WidthInBytes * copy.Height * copy.Depth);
 }
 
 CUresult Graphs::Adopt(CUgraph graph) {
@@ -247,25 +274,37 @@ bool Graphs::ReadsWhatIsWritten(CUgraph graph, const GraphCopy& read) {
   return captured || std::any_of(held_.begin(), held_.end(), [&](auto& entry) {
            const Held& held = entry.second;
            const GraphCopy& write = held.part->write;
-           return held.graph == graph && write.transfer != 0 && read.Overlaps(write) &&
+           return held.graph == graph && write.transfer != 0 && read.MayOverlap(write) &&
                   read.block != write.block;
          });
 }
 
-CUresult Graphs::GiveMemory(CUgraph graph, GraphCopy* copy, bool linear) {
-  if (linear && graph != nullptr) {
+namespace {
+
+// The memory of one of the part's sides, if that holds these bytes.
+bool Shares(const GraphPart& part, GraphCopy* copy) {
+  for (const GraphCopy* other : {&part.read, &part.write}) {
+    bool linear = other->span != 0 && other->bytes == other->span && other->block != nullptr;
+    if (!linear || copy->first < other->first) continue;
+    uint64_t offset = copy->first - other->first;
+    if (offset > other->span || copy->span > other->span - offset) continue;
+    copy->block = other->block;
+    copy->data = other->data + offset;
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+CUresult Graphs::GiveMemory(CUgraph graph, const GraphExec* exec, GraphCopy* copy, bool linear) {
+  if (linear) {
     base::MutexLock lock(mutex_);
     for (auto& [node, held] : held_) {
-      if (held.graph != graph) continue;
-      for (const GraphCopy* other : {&held.part->read, &held.part->write}) {
-        bool other_linear = other->bytes == other->span && other->block != nullptr;
-        if (!other_linear || copy->first < other->first) continue;
-        uint64_t offset = copy->first - other->first;
-        if (offset > other->span || copy->span > other->span - offset) continue;
-        copy->block = other->block;
-        copy->data = other->data + offset;
-        return CUDA_SUCCESS;
-      }
+      if (graph != nullptr && held.graph == graph && Shares(*held.part, copy)) return CUDA_SUCCESS;
+    }
+    for (size_t i = 0; exec != nullptr && i < exec->plan->entries.size(); ++i) {
+      if (Shares(*exec->plan->entries[i].part, copy)) return CUDA_SUCCESS;
     }
   }
   CUresult result = store_->Allocate(copy->bytes, &copy->block);

@@ -75,8 +75,22 @@ void GraphPartStore::Announce(const GraphPartRef& part) {
   }
 }
 
-GraphPartRef GraphPartStore::FindCopy(const void* source, const void* destination) {
+// How many of the things agree that distinguish copies which use the same memory of ours.
+static int Likeness(const GraphPart& part, const void* source, const void* destination,
+                    uint64_t bytes) {
+  const auto is = [](uint64_t address, const void* reported) {
+    return address == reinterpret_cast<uint64_t>(reported);
+  };
+  const bool alike = part.read.transfer != 0 ? is(part.copy.destination.address, destination)
+                                             : is(part.copy.source.address, source);
+  const bool both = part.read.transfer != 0 && part.write.transfer != 0;
+  return (part.copy.bytes == bytes ? 2 : 0) + (alike || both ? 1 : 0);
+}
+
+GraphPartRef GraphPartStore::FindCopy(const void* source, const void* destination, uint64_t bytes) {
   std::vector<GraphPartRef> looked_at;  // let go after the lock
+  GraphPartRef found;
+  int likeness = -1;
   base::MutexLock lock(mutex_);
   for (const void* memory : {source, destination}) {
     auto [from, to] = by_memory_.equal_range(memory);
@@ -86,10 +100,13 @@ GraphPartRef GraphPartStore::FindCopy(const void* source, const void* destinatio
       looked_at.push_back(part);
       bool reads = part->read.transfer == 0 || part->read.data == source;
       bool writes = part->write.transfer == 0 || part->write.data == destination;
-      if (reads && writes) return part;
+      const int alike = Likeness(*part, source, destination, bytes);
+      if (!reads || !writes || alike <= likeness) continue;
+      found = part;
+      likeness = alike;
     }
   }
-  return nullptr;
+  return found;
 }
 
 void GraphPartStore::Gone(GraphPart& part) {

@@ -37,11 +37,12 @@ struct PinnedBlock {
 // One side of a copy; `received` counts for the current launch.
 struct GraphCopy : TransferTarget {
   uint64_t transfer = 0;  // 0: this side is not the program's memory
-  uint64_t first = 0;     // address of the program's memory, if it is known
-  uint64_t span = 0;      // bytes from its first to its last byte
+  uint64_t first = 0;     // address of the program's memory
+  uint64_t span = 0;      // bytes from its first to its last byte; 0: not known where (captured)
   std::shared_ptr<PinnedBlock> block;
 
-  bool Overlaps(const GraphCopy& other) const {
+  bool MayOverlap(const GraphCopy& other) const {
+    if (span == 0 || other.span == 0) return true;
     return first < other.first + other.span && other.first < first + span;
   }
 };
@@ -91,8 +92,9 @@ class GraphPartStore : public std::enable_shared_from_this<GraphPartStore> {
   GraphPartRef NewPart();
   // Registers the part: bytes of its transfers are stored in it from now on.
   void Announce(const GraphPartRef& part);
-  // Finds a node's part by the node's parameters as the driver returns them.
-  GraphPartRef FindCopy(const void* source, const void* destination);
+  // Finds a node's part by the node's parameters as the driver returns them. Several may share
+  // memory: then it is the one that goes to, or comes from, the same place of the device.
+  GraphPartRef FindCopy(const void* source, const void* destination, uint64_t bytes);
   bool empty() const { return alive_ == 0; }
   // The session ends: parts are neither reported nor freed any more.
   void Close();

@@ -1,6 +1,7 @@
 #include "server/worker/graph/graph_plan.h"
 
 #include <algorithm>
+#include <bit>
 #include <unordered_map>
 
 #include "base/try.h"
@@ -58,9 +59,9 @@ class Flattened {
     return parents_.size() - 1;
   }
 
-  // Calls visit(entry) for the entries above this entry's vertex; true ends the way up there.
-  template <class Visit>
-  void WalkUp(size_t entry, Visit visit) const {
+  // The entries that come before this one.
+  EntrySet Above(size_t entry) const {
+    EntrySet above(plan_->entries.size());
     std::vector<bool> seen(parents_.size());
     std::vector<size_t> open = {vertex_of_[entry]};
     while (!open.empty()) {
@@ -69,10 +70,11 @@ class Flattened {
       for (size_t parent : parents_[vertex]) {
         if (seen[parent]) continue;
         seen[parent] = true;
-        bool ends = entry_[parent] != kNoEntry && visit(entry_[parent]);
-        if (!ends) open.push_back(parent);
+        if (entry_[parent] != kNoEntry) above.Add(entry_[parent]);
+        open.push_back(parent);
       }
     }
+    return above;
   }
 
  private:
@@ -110,7 +112,7 @@ class Flattened {
     if (part != nullptr) {
       entry_[vertex] = plan_->entries.size();
       vertex_of_.push_back(vertex);
-      plan_->entries.push_back({node, std::move(part), false, false, {}, {}});
+      plan_->entries.push_back({node, std::move(part), false, false, {}, {}, true});
     }
     return result;
   }
@@ -125,53 +127,88 @@ class Flattened {
   std::vector<size_t> vertex_of_;             // by entry
 };
 
-// What the host function `host` must find written. The walk ends at the next host function: what
-// lies above that one is its own business.
-void OrderWrites(const Flattened& flat, size_t host, GraphPlan* plan) {
-  flat.WalkUp(host, [&](size_t above) {
-    PlanEntry& entry = plan->entries[above];
-    if (entry.part->write.transfer != 0) {
-      plan->entries[host].before.push_back(above);
-      entry.write_at_host = true;
-    }
-    return entry.part->is_host;
-  });
+bool WritesOf(const PlanEntry& entry) { return entry.part->write.transfer != 0; }
+bool ReadsOf(const PlanEntry& entry) { return entry.part->read.transfer != 0; }
+
+// All that is above a host function which is above this entry: what of it writes to the program has
+// been sent, and no function of it is the nearest one.
+EntrySet BeyondHosts(const GraphPlan& plan, size_t of) {
+  EntrySet beyond(plan.entries.size());
+  for (size_t i = 0; i < plan.entries.size(); ++i) {
+    if (plan.above[of].Has(i) && plan.entries[i].part->is_host) beyond.AddAll(plan.above[i]);
+  }
+  return beyond;
+}
+
+// What the host function must find written, and was not sent at another one before it.
+void OrderWrites(size_t host, GraphPlan* plan) {
+  const EntrySet sent = BeyondHosts(*plan, host);
+  for (size_t i = 0; i < plan->entries.size(); ++i) {
+    if (!WritesOf(plan->entries[i]) || !plan->above[host].Has(i) || sent.Has(i)) continue;
+    plan->entries[host].before.push_back(i);
+    plan->entries[i].write_at_host = true;
+  }
 }
 
 // Where the bytes of `read` come from: the program, before the launch or after the nearest host
 // functions above; or a copy above, whose bytes have not been in the program by then.
-CUresult OrderRead(const Flattened& flat, size_t read, GraphPlan* plan) {
+CUresult OrderRead(size_t read, GraphPlan* plan) {
   std::vector<PlanEntry>& entries = plan->entries;
   const GraphCopy& copy = entries[read].part->read;
-  std::vector<size_t> writes, nearest;
-  std::vector<bool> sent(entries.size());
-  flat.WalkUp(read, [&](size_t above) {
-    const GraphCopy& write = entries[above].part->write;
-    bool same = write.transfer != 0 && (write.block == copy.block || copy.Overlaps(write));
-    if (same) writes.push_back(above);
-    for (size_t each : entries[above].before) sent[each] = true;
-    return false;
-  });
-  for (size_t write : writes) {
-    if (sent[write]) continue;
-    bool shared = entries[write].part->write.block == copy.block;
-    return shared ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+  const EntrySet sent = BeyondHosts(*plan, read);
+  std::vector<size_t> shared;
+  for (size_t i = 0; i < entries.size(); ++i) {
+    if (!WritesOf(entries[i]) || !plan->above[read].Has(i) || sent.Has(i)) continue;
+    const GraphCopy& write = entries[i].part->write;
+    if (write.block == copy.block) {
+      shared.push_back(i);
+    } else if (copy.MayOverlap(write)) {
+      return CUDA_ERROR_NOT_SUPPORTED;
+    }
   }
-  flat.WalkUp(read, [&](size_t above) {
-    if (!entries[above].part->is_host) return false;
-    entries[above].after.push_back(read);
+  for (size_t i = 0; i < entries.size(); ++i) {
+    if (!entries[i].part->is_host || !plan->above[read].Has(i) || sent.Has(i)) continue;
+    // What is fetched here must not replace what such a copy writes.
+    const bool first =
+        std::ranges::all_of(shared, [&](size_t write) { return plan->above[write].Has(i); });
+    if (!first) continue;
+    entries[i].after.push_back(read);
     entries[read].read_at_host = true;
-    return true;
-  });
+  }
   return CUDA_SUCCESS;
 }
 
 }  // namespace
 
+size_t EntrySet::size() const {
+  size_t count = 0;
+  for (uint64_t word : words_) count += static_cast<size_t>(std::popcount(word));
+  return count;
+}
+
+CUresult GraphPlan::Arrange() {
+  for (PlanEntry& entry : entries) {
+    entry.before.clear();
+    entry.after.clear();
+    entry.read_at_host = entry.write_at_host = false;
+  }
+  for (size_t i = 0; i < entries.size(); ++i) {
+    if (entries[i].part->is_host) OrderWrites(i, this);
+  }
+  for (size_t i = 0; i < entries.size(); ++i) {
+    if (ReadsOf(entries[i])) LONGWIRE_TRY(OrderRead(i, this));
+  }
+  return CUDA_SUCCESS;
+}
+
 bool GraphPlan::WritesProgram() const {
   return std::any_of(entries.begin(), entries.end(), [](const PlanEntry& entry) {
     return entry.part->write.transfer != 0 || entry.part->ticket != 0;
   });
+}
+
+bool GraphPlan::CallsProgram() const {
+  return std::ranges::any_of(entries, [](const PlanEntry& entry) { return entry.part->is_host; });
 }
 
 calls::GraphEvents GraphPlan::Events() const {
@@ -203,13 +240,12 @@ CUresult MakePlan(const DriverTable& driver, CUgraph graph, const FindPart& find
   size_t first = flat.NewVertex(), last = flat.NewVertex();
   LONGWIRE_TRY(flat.Add(graph, first, last));
   for (size_t i = 0; i < plan->entries.size(); ++i) {
-    if (plan->entries[i].part->is_host) OrderWrites(flat, i, plan);
+    plan->above.push_back(flat.Above(i));
+    plan->in_order.push_back(i);
   }
-  CUresult result = CUDA_SUCCESS;
-  for (size_t i = 0; i < plan->entries.size() && result == CUDA_SUCCESS; ++i) {
-    if (plan->entries[i].part->read.transfer != 0) result = OrderRead(flat, i, plan);
-  }
-  return result;
+  // Whatever is above an entry has fewer above itself.
+  std::ranges::stable_sort(plan->in_order, {}, [&](size_t i) { return plan->above[i].size(); });
+  return plan->Arrange();
 }
 
 CUresult VisitNodes(const DriverTable& driver, CUgraph graph, const FindBodies& bodies,

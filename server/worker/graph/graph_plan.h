@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <vector>
 
@@ -20,14 +21,40 @@ struct PlanEntry {
   // For a host function: the entries whose bytes must have arrived in the program when it runs, and
   // those that read what it wrote.
   std::vector<size_t> before, after;
+  bool enabled = true;  // else the node does nothing: no bytes are exchanged for it
 
+  bool Reads() const { return enabled && part->read.transfer != 0; }
+  bool Writes() const { return enabled && part->write.transfer != 0; }
   bool IsOrdered() const { return !before.empty() || !after.empty(); }
+};
+
+// A set of entries, by number.
+class EntrySet {
+ public:
+  explicit EntrySet(size_t entries = 0) : words_((entries + 63) / 64) {}
+  void Add(size_t entry) { words_[entry / 64] |= uint64_t{1} << entry % 64; }
+  bool Has(size_t entry) const { return (words_[entry / 64] >> entry % 64 & 1) != 0; }
+  void AddAll(const EntrySet& other) {
+    for (size_t i = 0; i < words_.size(); ++i) words_[i] |= other.words_[i];
+  }
+  size_t size() const;
+
+ private:
+  std::vector<uint64_t> words_;
 };
 
 struct GraphPlan {
   std::vector<PlanEntry> entries;
+  std::vector<EntrySet> above;   // of each entry: those that come before it
+  std::vector<size_t> in_order;  // each entry behind those above it
+
+  // Decides what is exchanged around which host function, from the entries' parts and what is above
+  // them; again when a part has changed. CUDA_ERROR_NOT_SUPPORTED: see MakePlan.
+  CUresult Arrange();
 
   bool WritesProgram() const;
+  // Bytes go there and back while it runs, and functions of the program run.
+  bool CallsProgram() const;
   calls::GraphEvents Events() const;
   // Used by one launch at a time: blocks, and host functions around which bytes are exchanged.
   std::vector<std::atomic<bool>*> Exclusive() const;
@@ -50,8 +77,9 @@ using FindPart = std::function<GraphPartRef(CUgraphNode)>;
 // The bodies of a conditional node; empty for other nodes.
 using FindBodies = std::function<std::vector<CUgraph>(CUgraphNode)>;
 
-// CUDA_ERROR_NOT_SUPPORTED if a copy reads memory of the program of which another copy, or a body
-// that may not run, writes a part, and the two do not share pinned memory.
+// CUDA_ERROR_NOT_SUPPORTED if a copy reads memory of the program of which another copy before it
+// may write a part, and the two do not share pinned memory, nor is a host function between them; or
+// if a body that may not run writes to the program's memory.
 CUresult MakePlan(const DriverTable& driver, CUgraph graph, const FindPart& find,
                   const FindBodies& bodies, GraphPlan* plan);
 

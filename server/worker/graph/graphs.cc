@@ -71,8 +71,14 @@ void Graphs::RunHostNode(GraphPart& part) {
   for (size_t i = 0; plan != nullptr && i < plan->entries.size(); ++i) {
     const PlanEntry& entry = plan->entries[i];
     if (entry.part.get() != &part) continue;
-    for (size_t each : entry.before) before.push_back(plan->entries[each].part.get());
-    for (size_t each : entry.after) after.push_back(plan->entries[each].part.get());
+    for (size_t each : entry.before) {
+      if (plan->entries[each].Writes()) before.push_back(plan->entries[each].part.get());
+    }
+    for (size_t each : entry.after) {
+      // Two nodes may have one part, whose bytes are complete when they have come once.
+      GraphPart* read = plan->entries[each].part.get();
+      if (plan->entries[each].Reads() && !std::ranges::count(after, read)) after.push_back(read);
+    }
   }
   lock.Unlock();
   for (GraphPart* copy : before) {
@@ -213,6 +219,7 @@ CUresult Graphs::Update(CUgraph graph, GraphExec& exec, CUgraphExecUpdateResultI
   if (renamed->entries.size() == exec.plan->entries.size()) {
     for (size_t i = 0; i < renamed->entries.size(); ++i) {
       renamed->entries[i].node = exec.plan->entries[i].node;
+      renamed->entries[i].enabled = exec.plan->entries[i].enabled;
     }
   }
   exec.plan = std::move(renamed);
@@ -230,7 +237,8 @@ bool Graphs::Begin(const std::shared_ptr<const GraphPlan>& plan) {
   base::MutexLock lock(mutex_);
   for (const PlanEntry& entry : plan->entries) {
     if (entry.IsOrdered()) entry.part->running = plan;
-    entry.part->read.received = entry.read_at_host ? entry.part->read.bytes : 0;
+    const bool later = entry.read_at_host || !entry.Reads();
+    entry.part->read.received = later ? entry.part->read.bytes : 0;
   }
   return true;
 }
@@ -259,6 +267,7 @@ void Graphs::LaunchRead(uint64_t exec, uint64_t position) {
 
 void Graphs::LaunchDropped(uint64_t exec, uint64_t position) {
   base::MutexLock lock(mutex_);
+  reached_.erase(position);
   auto found = launches_.find(exec);
   if (found == launches_.end()) return;
   found->second.erase(position);
@@ -272,9 +281,39 @@ CUresult Graphs::Launch(const std::shared_ptr<Stream>& stream, QueuedCall& recor
     auto found = launches_.find(call.exec);
     if (found != launches_.end() && *found->second.begin() < record.position) return kNotYet;
   }
-  CUresult result = LaunchInTurn(stream, record, call);
+  CUresult result =
+      record.begun() ? CUDA_SUCCESS : changes_.BeforeLaunch(call.exec, record.position);
+  if (result == CUDA_SUCCESS) result = LaunchInTurn(stream, record, call);
   if (result != kNotYet) LaunchDropped(call.exec, record.position);
   return result;
+}
+
+// What the launch needs before the device may begin with it: the bytes that it reads, asked for
+// when the stream is there; and where it calls the program, that the program has all of the work
+// before it. A host function in a stream waits for that by itself, but one in a graph is the
+// device's to run. True if there is anything to wait for.
+bool Graphs::BeginExchange(Stream& stream, uint64_t position,
+                           const std::shared_ptr<const GraphPlan>& plan) {
+  const bool pulls =
+      std::ranges::any_of(plan->entries, [](auto& entry) { return !IsComplete(entry.part->read); });
+  if (!pulls && !plan->CallsProgram()) return false;
+  stream.actions.push_back([this, plan, position](bool good) {
+    std::set<uint64_t> pulled;  // two nodes may have one part
+    for (auto& entry : plan->entries) {
+      const uint64_t transfer = entry.part->read.transfer;
+      const bool pulls = good && entry.Reads() && !entry.read_at_host;
+      if (pulls && pulled.insert(transfer).second) uses_.down.Pull(transfer);
+    }
+    if (!plan->CallsProgram()) return;
+    base::MutexLock lock(mutex_);
+    reached_.insert(position);
+  });
+  return true;
+}
+
+bool Graphs::IsReached(uint64_t position) {
+  base::MutexLock lock(mutex_);
+  return reached_.contains(position);
 }
 
 CUresult Graphs::LaunchInTurn(const std::shared_ptr<Stream>& stream, QueuedCall& record,
@@ -290,18 +329,9 @@ CUresult Graphs::LaunchInTurn(const std::shared_ptr<Stream>& stream, QueuedCall&
     }
     if (!Begin(plan)) return kNotYet;
     record.step = 1;
-    bool pulls = std::any_of(plan->entries.begin(), plan->entries.end(),
-                             [](auto& entry) { return !IsComplete(entry.part->read); });
-    if (pulls) {
-      stream->actions.push_back([this, plan](bool good) {
-        for (auto& entry : plan->entries) {
-          const GraphCopy& read = entry.part->read;
-          if (good && read.transfer != 0 && !entry.read_at_host) uses_.down.Pull(read.transfer);
-        }
-      });
-      return kNotYet;
-    }
+    if (BeginExchange(*stream, record.position, plan)) return kNotYet;
   }
+  if (plan->CallsProgram() && !IsReached(record.position)) return kNotYet;
   if (!std::all_of(plan->entries.begin(), plan->entries.end(),
                    [](auto& entry) { return IsComplete(entry.part->read); })) {
     return kNotYet;
@@ -315,9 +345,10 @@ CUresult Graphs::LaunchInTurn(const std::shared_ptr<Stream>& stream, QueuedCall&
 }
 
 void Graphs::Finish(const GraphPlan& plan, bool good) {
-  for (auto& entry : plan.entries) {
+  for (size_t i : plan.in_order) {
+    const PlanEntry& entry = plan.entries[i];
     const GraphCopy& write = entry.part->write;
-    if (good && write.transfer != 0 && !entry.write_at_host) {
+    if (good && entry.Writes() && !entry.write_at_host) {
       uses_.down.Data(write.transfer, 0, std::span(write.data, write.bytes));
     }
   }
@@ -363,6 +394,7 @@ void Graphs::ExecDestroyRead(uint64_t position) {
 }
 
 CUresult Graphs::DestroyExec(uint64_t exec, uint64_t position) {
+  changes_.Forget(exec);
   auto taken = execs_.Take(exec);
   CUresult result =
       taken == nullptr ? CUDA_ERROR_INVALID_HANDLE : uses_.driver.cuGraphExecDestroy(taken->handle);

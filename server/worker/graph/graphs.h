@@ -14,6 +14,7 @@
 #include "base/lock_ranks.h"
 #include "base/mutex.h"
 #include "server/worker/graph/conditionals.h"
+#include "server/worker/graph/exec_changes.h"
 #include "server/worker/graph/graph_plan.h"
 #include "server/worker/graph/host_nodes.h"
 #include "server/worker/support/handle_table.h"
@@ -89,16 +90,26 @@ class Graphs : private host_nodes::Runner {
   GraphPartRef PartOf(CUgraphNode node);
   CUgraph GraphOf(CUgraphNode node);  // null: not known
   GraphPartRef PartInExec(GraphExec& exec, CUgraphNode node);
+  // The executable's plan with other parts of some nodes, or with another child; its errors are
+  // MakePlan's. It counts once it is set.
+  using Parts = std::unordered_map<CUgraphNode, GraphPartRef>;
+  CUresult PlanWith(const GraphExec& exec, const Parts& parts,
+                    std::shared_ptr<const GraphPlan>* plan);
+  CUresult PlanWithChild(const GraphExec& exec, CUgraphNode node, CUgraph child,
+                         std::shared_ptr<const GraphPlan>* plan);
+  // The same at once, for a part that reads and writes nothing.
   void SetPartInExec(GraphExec& exec, CUgraphNode node, const GraphPartRef& part);
-  CUresult SetChildInExec(GraphExec& exec, CUgraphNode node, CUgraph child);
+  void SetPlan(GraphExec& exec, std::shared_ptr<const GraphPlan> plan);
+  // A copy that is switched off exchanges no bytes with the program.
+  void SetEnabledInExec(GraphExec& exec, CUgraphNode node, bool enabled);
   CUresult Adopt(CUgraph graph);
   // The graph belongs to a node now, and goes with it.
   void Moved(CUgraph child);
   void ForgetNodes(CUgraph graph);
   void ForgetNode(CUgraphNode node);
-  // Memory for one side of a copy node of `graph` (null: not known), from `first` on in the
-  // program: that of another copy of the graph, if it holds these bytes.
-  CUresult GiveMemory(CUgraph graph, GraphCopy* copy, bool linear);
+  // Memory for one side of a copy node of `graph` or `exec` (null: not known), from `first` on in
+  // the program: that of another copy there, if it holds these bytes.
+  CUresult GiveMemory(CUgraph graph, const GraphExec* exec, GraphCopy* copy, bool linear);
   CUresult NewEventPart(uint64_t event, const std::shared_ptr<Context>& context, bool waits,
                         GraphPartRef* part);
   // True if another copy of the graph writes some of what this one reads in the program's memory,
@@ -129,6 +140,7 @@ class Graphs : private host_nodes::Runner {
   HandleTable<GraphExec>& exec_table() { return execs_; }
   Conditionals& conditionals() { return conditionals_; }
   GraphCharges& charges() { return charges_; }
+  ExecChanges& changes() { return changes_; }
 
  private:
   struct Held {
@@ -162,6 +174,9 @@ class Graphs : private host_nodes::Runner {
   CUresult LaunchInTurn(const std::shared_ptr<Stream>& stream, QueuedCall& record,
                         const calls::lwGraphLaunch& call);
   bool Begin(const std::shared_ptr<const GraphPlan>& plan);
+  bool BeginExchange(Stream& stream, uint64_t position,
+                     const std::shared_ptr<const GraphPlan>& plan);
+  bool IsReached(uint64_t position);
   CUresult Issue(CUgraphExec exec, Stream& stream, const calls::lwGraphLaunch& call);
   void Finish(const GraphPlan& plan, bool good);
   bool AnyExecDestroyBefore(uint64_t position) const LONGWIRE_REQUIRES(mutex_);
@@ -177,6 +192,7 @@ class Graphs : private host_nodes::Runner {
   HandleTable<GraphExec> execs_;
   std::shared_ptr<GraphPartStore> store_;
   Conditionals conditionals_;
+  ExecChanges changes_;
 
   // Held while the client is asked to run a function: calls are numbered in the order of requests.
   base::Mutex ask_mutex_{base::ranks::kGraphFunctionCalls};
@@ -192,6 +208,8 @@ class Graphs : private host_nodes::Runner {
   std::map<uint64_t, HostCalls> host_calls_ LONGWIRE_GUARDED_BY(mutex_);
   // By executable: the positions of launches that are not issued yet.
   std::map<uint64_t, std::set<uint64_t>> launches_ LONGWIRE_GUARDED_BY(mutex_);
+  // Positions of launches behind whose earlier work everything has been sent.
+  std::set<uint64_t> reached_ LONGWIRE_GUARDED_BY(mutex_);
   std::set<CUgraph> moved_ LONGWIRE_GUARDED_BY(mutex_);  // graphs that belong to a node
   // Positions of the destroys that have not run yet.
   std::set<uint64_t> exec_destroys_ LONGWIRE_GUARDED_BY(mutex_);

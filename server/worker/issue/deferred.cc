@@ -36,6 +36,10 @@ bool Deferred::Take(QueuedCall& call) {
     case CallId::lwGraphExecDestroy:
       uses_.graphs.ExecDestroyRead(call.position);
       break;
+    case CallId::lwGraphSetKernel:
+    case CallId::lwGraphSetChild:
+      uses_.graphs.changes().Read(call);
+      break;
     default:
       break;
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "server/worker/support/superseded.h"
 #include "wire/guards.h"
 #include "wire/record.h"
 
@@ -10,6 +11,11 @@ namespace longwire::worker {
 namespace {
 
 const bool kCompares = !wire::GuardIsOff("moved_answers");
+
+// As they are counted; an entry with an image is never dropped.
+size_t BytesOf(const Journal::Entry& entry) {
+  return sizeof(Journal::Entry) + entry.call.arguments.size() + entry.reply.size();
+}
 
 }  // namespace
 
@@ -21,7 +27,7 @@ bool Journal::Keeps(const QueuedCall& call) {
 void Journal::Refuse(const std::string& why) {
   if (unmovable_.empty()) unmovable_ = why;
   entries_.clear();
-  bytes_ = 0;
+  bytes_ = call_bytes_ = 0;
 }
 
 void Journal::Never(const std::string& why) {
@@ -37,6 +43,28 @@ bool Journal::Grow(size_t bytes) {
   return false;
 }
 
+bool Journal::GrowByCall(size_t bytes) {
+  if (call_bytes_ + bytes > crowded_) DropSuperseded();
+  call_bytes_ += bytes;
+  return Grow(bytes);
+}
+
+void Journal::DropSuperseded() {
+  for (uint64_t position : Superseded(entries_, taken_)) {
+    auto found = entries_.find(position);
+    const size_t bytes = BytesOf(found->second);
+    bytes_ -= bytes;
+    call_bytes_ -= bytes;
+    entries_.erase(found);
+  }
+  crowded_ = std::max(kCrowdedBytes, 2 * call_bytes_);
+}
+
+size_t Journal::bytes_of_calls() {
+  base::MutexLock lock(mutex_);
+  return call_bytes_;
+}
+
 void Journal::Read(const QueuedCall& call) {
   const bool keeps = Keeps(call);
   if (!keeps && LeavesNothing(call.call)) return;
@@ -46,7 +74,7 @@ void Journal::Read(const QueuedCall& call) {
     return Refuse(std::string("it has called ") + CallName(call.call) +
                   ", whose objects are not carried");
   }
-  if (!Grow(sizeof(Entry) + call.arguments.size())) return;
+  if (!GrowByCall(sizeof(Entry) + call.arguments.size())) return;
   Entry& entry = entries_[call.position];
   entry.call = call;
   entry.behind = call.position;
@@ -56,7 +84,7 @@ void Journal::Answered(const QueuedCall& call, int32_t result, std::span<const s
   if (!Keeps(call)) return;
   base::MutexLock lock(mutex_);
   auto found = entries_.find(call.position);
-  if (found == entries_.end() || !Grow(reply.size())) return;
+  if (found == entries_.end() || !GrowByCall(reply.size())) return;
   Entry& entry = found->second;
   entry.answered = true;
   entry.result = result;
@@ -115,6 +143,7 @@ std::vector<Journal::Entry> Journal::Entries(uint64_t from) {
   for (auto entry = entries_.lower_bound(from); entry != entries_.end(); ++entry) {
     all.push_back(entry->second);
   }
+  if (!entries_.empty()) taken_ = std::max(taken_, entries_.rbegin()->first + 1);
   std::ranges::stable_sort(
       all, {}, [](const Entry& entry) { return std::make_pair(entry.behind, entry.turn); });
   return all;

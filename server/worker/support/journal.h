@@ -14,7 +14,7 @@
 
 #include "base/lock_ranks.h"
 #include "base/mutex.h"
-#include "server/worker/support/call_queue.h"
+#include "server/worker/support/journal_entry.h"
 
 namespace longwire::worker {
 
@@ -23,22 +23,11 @@ class Journal {
   // Of all calls and answers, module images included. A session with more is unmovable. Training
   // with PyTorch loads 66 MB.
   static constexpr size_t kMaxBytes = size_t{256} << 20;
-  using Image = std::shared_ptr<const std::vector<std::byte>>;
-  using Names = std::shared_ptr<const std::vector<std::string>>;
-
-  struct Entry {
-    QueuedCall call;
-    bool answered = false;
-    int32_t result = 0;  // a CUresult
-    std::vector<std::byte> reply;
-    Image image;             // of a module, with its padding; nullptr: none
-    uint32_t knowledge = 0;  // what the load's answer said of the image
-    Names variables;         // of the image, once somebody has looked for them
-    // Runs again behind all calls up to this position, its own if nothing else was to be said, and
-    // among several such ones in their turn.
-    uint64_t behind = 0;
-    uint64_t turn = 0;
-  };
+  // Of calls and answers without images. Whenever they have grown to this, or to twice of what was
+  // left the last time, those are dropped that leave nothing any more (superseded.h).
+  static constexpr size_t kCrowdedBytes = size_t{4} << 20;
+  using Entry = JournalEntry;
+  using Names = JournalEntry::Names;
 
   // While the driver loads or unloads a module. Several threads do, and what lies where hangs on
   // who is first, which need not be the log's order: it is written down.
@@ -77,6 +66,8 @@ class Journal {
   std::vector<Entry> Entries(uint64_t from = 0);
   // Those of some calls alone, in the log's order: to copy all of them takes its time.
   std::vector<Entry> EntriesOf(bool (*wanted)(CallId));
+  // Bytes of calls and answers, images left out.
+  size_t bytes_of_calls();
 
   // What the old worker had: the calls answered from now on are held against it.
   void Expect(const Entry& entry);
@@ -86,12 +77,18 @@ class Journal {
  private:
   void Refuse(const std::string& why) LONGWIRE_REQUIRES(mutex_);
   bool Grow(size_t bytes) LONGWIRE_REQUIRES(mutex_);
+  bool GrowByCall(size_t bytes) LONGWIRE_REQUIRES(mutex_);
+  void DropSuperseded() LONGWIRE_REQUIRES(mutex_);
   void NotePlacing(uint64_t position);
 
   base::Mutex places_{base::ranks::kModulePlaces};
   base::Mutex mutex_{base::ranks::kJournal};
   std::map<uint64_t, Entry> entries_ LONGWIRE_GUARDED_BY(mutex_);  // by position
   size_t bytes_ LONGWIRE_GUARDED_BY(mutex_) = 0;
+  size_t call_bytes_ LONGWIRE_GUARDED_BY(mutex_) = 0;  // of these, without images
+  size_t crowded_ LONGWIRE_GUARDED_BY(mutex_) = kCrowdedBytes;
+  // What a move has taken stays: the new worker may have it already, and gets only the rest.
+  uint64_t taken_ LONGWIRE_GUARDED_BY(mutex_) = 0;
   std::string unmovable_ LONGWIRE_GUARDED_BY(mutex_);
   uint64_t placed_ LONGWIRE_GUARDED_BY(mutex_) = 0;  // up to which position modules were
   uint64_t turns_ LONGWIRE_GUARDED_BY(mutex_) = 0;

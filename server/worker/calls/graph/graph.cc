@@ -38,7 +38,10 @@ CUresult Do_lwGraphExecUpdate(CallContext& context, const calls::lwGraphExecUpda
   reply->result = info.result;
   reply->error_node = context.Publish(info.errorNode);
   reply->error_from = context.Publish(info.errorFromNode);
-  if (reply->code == CUDA_SUCCESS) graphs.MemoryOf(graph, &reply->memory);
+  if (reply->code == CUDA_SUCCESS) {
+    graphs.MemoryOf(graph, &reply->memory);
+    graphs.changes().Forget(call.exec);
+  }
   auto plan = graphs.PlanOf(*exec);
   reply->writes_program = plan->WritesProgram();
   reply->events = plan->Events();

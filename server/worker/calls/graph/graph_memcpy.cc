@@ -21,17 +21,23 @@ CUresult MakeSide(CallContext& context, const calls::Place& place, uint64_t byte
   return MakePlace(place, array, bytes, made) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult MakeHostSide(CallContext& context, CUgraph graph, uint64_t transfer, uint64_t first,
+// Whose other copies may share the memory; null: not known.
+struct Owner {
+  CUgraph graph = nullptr;
+  const GraphExec* exec = nullptr;
+};
+
+CUresult MakeHostSide(CallContext& context, const Owner& owner, uint64_t transfer, uint64_t first,
                       uint64_t span, GraphCopy* copy) {
   copy->first = first;
   copy->span = span;
-  CUresult result = context.session().graphs().GiveMemory(graph, copy, span == copy->bytes);
+  CUresult result =
+      context.session().graphs().GiveMemory(owner.graph, owner.exec, copy, span == copy->bytes);
   if (result == CUDA_SUCCESS) copy->transfer = transfer;
   return result;
 }
 
-// `graph`: whose other copies may share the memory; null: not known.
-CUresult MakeCopyNode(CallContext& context, CUgraph graph, const calls::MemcpyNode& copy,
+CUresult MakeCopyNode(CallContext& context, const Owner& owner, const calls::MemcpyNode& copy,
                       CopyNode* node) {
   if (context.context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   node->context = context.context()->handle;
@@ -45,11 +51,11 @@ CUresult MakeCopyNode(CallContext& context, CUgraph graph, const calls::MemcpyNo
   part->write.bytes = copy.write != 0 ? copy.bytes : 0;
   if (copy.read != 0) {
     LONGWIRE_TRY(
-        MakeHostSide(context, graph, copy.read, copy.read_first, copy.read_span, &part->read));
+        MakeHostSide(context, owner, copy.read, copy.read_first, copy.read_span, &part->read));
   }
   if (copy.write != 0) {
     LONGWIRE_TRY(
-        MakeHostSide(context, graph, copy.write, copy.write_first, copy.write_span, &part->write));
+        MakeHostSide(context, owner, copy.write, copy.write_first, copy.write_span, &part->write));
   }
   node->params = DescribeCopy(to, part->write.data, from, part->read.data);
   if (copy.read != 0 || copy.write != 0) node->part = std::move(part);
@@ -97,7 +103,8 @@ CUresult Do_lwGraphAddMemcpy(CallContext& context, const calls::lwGraphAddMemcpy
   NewNode place;
   CopyNode node;
   CUresult result = place.Resolve(context, call);
-  if (result == CUDA_SUCCESS) result = MakeCopyNode(context, place.graph, call.copy, &node);
+  if (result == CUDA_SUCCESS)
+    result = MakeCopyNode(context, {place.graph, nullptr}, call.copy, &node);
   CUgraphNode added = nullptr, fetching = nullptr;
   if (result == CUDA_SUCCESS && node.part != nullptr && node.part->read.transfer != 0 &&
       context.session().graphs().ReadsWhatIsWritten(place.graph, node.part->read)) {
@@ -139,7 +146,11 @@ CUresult Do_lwGraphSetMemcpy(CallContext& context, const calls::lwGraphSetMemcpy
       return CUDA_ERROR_INVALID_VALUE;
     }
   }
-  LONGWIRE_TRY(MakeCopyNode(context, graph, call.copy, &node));
+  LONGWIRE_TRY(MakeCopyNode(context, {graph, changed.exec.get()}, call.copy, &node));
+  std::shared_ptr<const GraphPlan> plan;
+  if (changed.exec != nullptr && node.part != nullptr) {
+    LONGWIRE_TRY(graphs.PlanWith(*changed.exec, {{changed.node, node.part}}, &plan));
+  }
   LONGWIRE_TRY(changed.exec == nullptr
                    ? driver.cuGraphMemcpyNodeSetParams(changed.node, &node.params)
                    : driver.cuGraphExecMemcpyNodeSetParams(changed.exec->handle, changed.node,
@@ -147,8 +158,8 @@ CUresult Do_lwGraphSetMemcpy(CallContext& context, const calls::lwGraphSetMemcpy
   if (node.part != nullptr) graphs.store().Announce(node.part);
   if (changed.exec == nullptr) {
     graphs.SetPart(graph, changed.node, std::move(node.part));
-  } else if (node.part != nullptr) {
-    graphs.SetPartInExec(*changed.exec, changed.node, node.part);
+  } else if (plan != nullptr) {
+    graphs.SetPlan(*changed.exec, std::move(plan));
   }
   return CUDA_SUCCESS;
 }

@@ -75,12 +75,26 @@ CUresult Do_lwGraphSetChild(CallContext& context, const calls::lwGraphSetChild& 
   LONGWIRE_TRY(context.Resolve(call.child, &child));
   if (changed.exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
   GraphExec& exec = *changed.exec;
+  std::shared_ptr<const GraphPlan> plan;
+  LONGWIRE_TRY(graphs.PlanWithChild(exec, changed.node, child, &plan));
   LONGWIRE_TRY(
       context.driver().cuGraphExecChildGraphNodeSetParams(exec.handle, changed.node, child));
-  LONGWIRE_TRY(graphs.SetChildInExec(exec, changed.node, child));
-  auto plan = graphs.PlanOf(exec);
+  graphs.SetPlan(exec, plan);
   reply->writes_program = plan->WritesProgram();
   reply->events = plan->Events();
+  return CUDA_SUCCESS;
+}
+
+CUresult Do_cuGraphNodeSetEnabled(CallContext& context, const calls::cuGraphNodeSetEnabled& call,
+                                  calls::cuGraphNodeSetEnabled::Reply*) {
+  Graphs& graphs = context.session().graphs();
+  CUgraphNode node = nullptr;
+  CUgraphExec handle = nullptr;
+  LONGWIRE_TRY(context.Resolve(call.hGraphExec, &handle));
+  LONGWIRE_TRY(context.Resolve(call.hNode, &node));
+  LONGWIRE_TRY(context.driver().cuGraphNodeSetEnabled(handle, node, call.isEnabled));
+  auto exec = graphs.exec_table().Find(call.hGraphExec);
+  if (exec != nullptr) graphs.SetEnabledInExec(*exec, node, call.isEnabled != 0);
   return CUDA_SUCCESS;
 }
 
