@@ -91,6 +91,10 @@ class Program {
       op->to = choose(op->to, copies ? IsAny : hosts ? IsHost : IsDevice);
       op->from = choose(op->from, copies ? IsAny : IsDevice);
     } while (copies && op->from == op->to);
+    if (!copies) return;
+    op->ints = Below(2) == 0 ? kInts : kInts / 4 * (1 + Below(3));
+    op->first_from = Below(kInts - op->ints + 1) / 16 * 16;
+    op->first_to = Below(kInts - op->ints + 1) / 16 * 16;
   }
 
   void NewGraph() {

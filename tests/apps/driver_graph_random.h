@@ -1,7 +1,8 @@
 // The memory, the graphs and the model of driver_graph_random. What a graph does is a chain of
-// operations on whole buffers; the model does the same to its own ones at each launch.
+// operations on buffers; the model does the same to its own ones at each launch.
 #pragma once
 
+#include <algorithm>
 #include <cstdlib>
 #include <deque>
 #include <memory>
@@ -26,6 +27,7 @@ struct Op {
   Kind kind = Kind::kFill;
   int from = -1, to = -1;
   int factor = 0;         // of a kernel and a host function, the value of a fill
+  int first_from = 0, first_to = 0, ints = kInts;  // of a copy
   std::vector<Op> child;  // what the graph of a child does
 };
 
@@ -260,8 +262,8 @@ class Machine {
   void ExpectCopy(const Node& node) {
     CUDA_MEMCPY3D told{};
     CHECK_DRIVER(cuGraphMemcpyNodeGetParams(node.handle, &told));
-    const bool from = IsHost(node.op.from) || told.srcDevice == device_[node.op.from];
-    const bool to = IsHost(node.op.to) || told.dstDevice == device_[node.op.to];
+    const bool from = IsHost(node.op.from) || told.srcDevice == DeviceFrom(node.op);
+    const bool to = IsHost(node.op.to) || told.dstDevice == DeviceTo(node.op);
     EXPECT(from && to, "the clone of a copy from %d to %d goes elsewhere", node.op.from,
            node.op.to);
   }
@@ -289,18 +291,25 @@ class Machine {
   }
   CUDA_MEMCPY3D Copy(const Op& op) const {
     CUDA_MEMCPY3D copy{};
-    copy.WidthInBytes = kBufferBytes;
+    copy.WidthInBytes = BytesOf(op);
     copy.Height = copy.Depth = 1;
-    IsHost(op.from) ? SetSource(&copy, host_[op.from]) : SetSource(&copy, device_[op.from]);
-    IsHost(op.to) ? SetDestination(&copy, host_[op.to]) : SetDestination(&copy, device_[op.to]);
+    IsHost(op.from) ? SetSource(&copy, HostFrom(op)) : SetSource(&copy, DeviceFrom(op));
+    IsHost(op.to) ? SetDestination(&copy, HostTo(op)) : SetDestination(&copy, DeviceTo(op));
     return copy;
   }
   HostWork* Work(const Op& op) {
     works_.push_back({host_[op.to], op.factor});
     return &works_.back();
   }
-  CUdeviceptr Address(int buffer) const {
-    return IsHost(buffer) ? reinterpret_cast<CUdeviceptr>(host_[buffer]) : device_[buffer];
+  // The two sides of a copy.
+  static size_t BytesOf(const Op& op) { return static_cast<size_t>(op.ints) * sizeof(int); }
+  int* HostFrom(const Op& op) const { return host_[op.from] + op.first_from; }
+  int* HostTo(const Op& op) const { return host_[op.to] + op.first_to; }
+  CUdeviceptr DeviceFrom(const Op& op) const {
+    return device_[op.from] + static_cast<CUdeviceptr>(op.first_from) * sizeof(int);
+  }
+  CUdeviceptr DeviceTo(const Op& op) const {
+    return device_[op.to] + static_cast<CUdeviceptr>(op.first_to) * sizeof(int);
   }
 
   // Work goes in the program's order, in whichever stream.
@@ -321,13 +330,15 @@ class Machine {
     } else if (op.kind == Kind::kHost) {
       CHECK_DRIVER(cuLaunchHostFunc(stream, RunHostWork, Work(op)));
     } else if (IsHost(op.from) && IsHost(op.to)) {
-      CHECK_DRIVER(cuMemcpyAsync(Address(op.to), Address(op.from), kBufferBytes, stream));
+      CHECK_DRIVER(cuMemcpyAsync(reinterpret_cast<CUdeviceptr>(HostTo(op)),
+                                 reinterpret_cast<CUdeviceptr>(HostFrom(op)), BytesOf(op),
+                                 stream));
     } else if (IsHost(op.from)) {
-      CHECK_DRIVER(cuMemcpyHtoDAsync(device_[op.to], host_[op.from], kBufferBytes, stream));
+      CHECK_DRIVER(cuMemcpyHtoDAsync(DeviceTo(op), HostFrom(op), BytesOf(op), stream));
     } else if (IsHost(op.to)) {
-      CHECK_DRIVER(cuMemcpyDtoHAsync(host_[op.to], device_[op.from], kBufferBytes, stream));
+      CHECK_DRIVER(cuMemcpyDtoHAsync(HostTo(op), DeviceFrom(op), BytesOf(op), stream));
     } else {
-      CHECK_DRIVER(cuMemcpyDtoDAsync(device_[op.to], device_[op.from], kBufferBytes, stream));
+      CHECK_DRIVER(cuMemcpyDtoDAsync(DeviceTo(op), DeviceFrom(op), BytesOf(op), stream));
     }
   }
 
@@ -336,7 +347,9 @@ class Machine {
     if (op.kind == Kind::kChild) return;
     std::vector<int>& to = model_[op.to];
     if (op.kind == Kind::kFill) to.assign(kInts, op.factor);
-    if (op.kind == Kind::kCopy) to = model_[op.from];
+    if (op.kind == Kind::kCopy) {
+      std::copy_n(model_[op.from].begin() + op.first_from, op.ints, to.begin() + op.first_to);
+    }
     if (op.kind != Kind::kKernel && op.kind != Kind::kHost) return;
     const std::vector<int> from = model_[op.kind == Kind::kKernel ? op.from : op.to];
     const unsigned added = op.kind == Kind::kKernel ? 3 : 1;
