@@ -281,31 +281,55 @@ bool Graphs::ReadsWhatIsWritten(CUgraph graph, const GraphCopy& read) {
 
 namespace {
 
-// The memory of one of the part's sides, if that holds these bytes.
-bool Shares(const GraphPart& part, GraphCopy* copy) {
-  for (const GraphCopy* other : {&part.read, &part.write}) {
-    bool linear = other->span != 0 && other->bytes == other->span && other->block != nullptr;
-    if (!linear || copy->first < other->first) continue;
-    uint64_t offset = copy->first - other->first;
-    if (offset > other->span || copy->span > other->span - offset) continue;
-    copy->block = other->block;
-    copy->data = other->data + offset;
+// Which memory of other copies holds these bytes. It hangs on no address of the worker, as another
+// worker has to come to the same when the session moves: the oldest is taken, and such that is
+// written first, for who reads what is written must share it.
+class Sharing {
+ public:
+  explicit Sharing(const GraphCopy& copy) : copy_(copy) {}
+
+  void Consider(const GraphPart& part) {
+    Consider(part.write, 0);
+    Consider(part.read, 1);
+  }
+  // False if there is none.
+  bool Share(GraphCopy* copy) const {
+    if (found_ == nullptr) return false;
+    copy->block = found_->block;
+    copy->data = found_->data + (copy->first - found_->first);
     return true;
   }
-  return false;
-}
+
+ private:
+  void Consider(const GraphCopy& other, int side) {
+    const bool linear = other.span != 0 && other.bytes == other.span && other.block != nullptr;
+    if (!linear || copy_.first < other.first) return;
+    const uint64_t offset = copy_.first - other.first;
+    if (offset > other.span || copy_.span > other.span - offset) return;
+    const std::pair rank(side, other.transfer);
+    if (found_ != nullptr && rank_ <= rank) return;
+    found_ = &other;
+    rank_ = rank;
+  }
+
+  const GraphCopy& copy_;
+  const GraphCopy* found_ = nullptr;
+  std::pair<int, uint64_t> rank_;
+};
 
 }  // namespace
 
 CUresult Graphs::GiveMemory(CUgraph graph, const GraphExec* exec, GraphCopy* copy, bool linear) {
   if (linear) {
+    Sharing sharing(*copy);
     base::MutexLock lock(mutex_);
     for (auto& [node, held] : held_) {
-      if (graph != nullptr && held.graph == graph && Shares(*held.part, copy)) return CUDA_SUCCESS;
+      if (graph != nullptr && held.graph == graph) sharing.Consider(*held.part);
     }
     for (size_t i = 0; exec != nullptr && i < exec->plan->entries.size(); ++i) {
-      if (Shares(*exec->plan->entries[i].part, copy)) return CUDA_SUCCESS;
+      sharing.Consider(*exec->plan->entries[i].part);
     }
+    if (sharing.Share(copy)) return CUDA_SUCCESS;
   }
   CUresult result = store_->Allocate(copy->bytes, &copy->block);
   if (result == CUDA_SUCCESS) copy->data = copy->block->data;

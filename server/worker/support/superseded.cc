@@ -232,7 +232,9 @@ class Search {
       bool whole = false;
       for (size_t i = changes.size(); i-- > 0;) {
         const Change& change = changes[i];
-        const bool first = replaced.insert({change.call, change.node}).second;
+        // Which memory of the worker a copy shares may hang on the copies that were there before.
+        const bool first = replaced.insert({change.call, change.node}).second ||
+                           change.call == CallId::lwGraphSetMemcpy;
         if (!first || (whole && !OutlivesUpdates(change))) dropped_.insert(change.position);
         whole |= change.call == CallId::lwGraphExecUpdate;
       }
