@@ -26,9 +26,9 @@ enum class Kind { kKernel, kFill, kCopy, kHost, kChild };
 struct Op {
   Kind kind = Kind::kFill;
   int from = -1, to = -1;
-  int factor = 0;         // of a kernel and a host function, the value of a fill
+  int factor = 0;  // of a kernel and a host function, the value of a fill
   int first_from = 0, first_to = 0, ints = kInts;  // of a copy
-  std::vector<Op> child;  // what the graph of a child does
+  std::vector<Op> child;                           // what the graph of a child does
 };
 
 struct Graph;
@@ -331,8 +331,7 @@ class Machine {
       CHECK_DRIVER(cuLaunchHostFunc(stream, RunHostWork, Work(op)));
     } else if (IsHost(op.from) && IsHost(op.to)) {
       CHECK_DRIVER(cuMemcpyAsync(reinterpret_cast<CUdeviceptr>(HostTo(op)),
-                                 reinterpret_cast<CUdeviceptr>(HostFrom(op)), BytesOf(op),
-                                 stream));
+                                 reinterpret_cast<CUdeviceptr>(HostFrom(op)), BytesOf(op), stream));
     } else if (IsHost(op.from)) {
       CHECK_DRIVER(cuMemcpyHtoDAsync(DeviceTo(op), HostFrom(op), BytesOf(op), stream));
     } else if (IsHost(op.to)) {
