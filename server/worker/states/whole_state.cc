@@ -82,6 +82,8 @@ void WholeState::UpdateShadows() {
   for (const Group& group : groups_) {
     for (const StoredWord& word : group.words) {
       EachByte(*group.mirror, word, [&](std::byte& byte, size_t at) { byte = word.now[at]; });
+      const uint64_t begin = std::max(word.address(), group.mirror->address);
+      group.mirror->NoteChange(begin - group.mirror->address, kWordBytes);
     }
   }
 }
