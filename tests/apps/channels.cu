@@ -141,7 +141,6 @@ class Proxy {
     return true;
   }
   bool done() const { return passed_ == terms_.chunks; }
-  uint64_t passed() const { return passed_; }
   uint64_t wrong() const { return wrong_; }
 
  private:

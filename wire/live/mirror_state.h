@@ -12,7 +12,7 @@ namespace longwire::wire {
 
 // Bytes of the deltas of one state (lwMirrorState) together. (A kernel of the device stores it
 // within a time slice of its own.)
-inline constexpr uint64_t kStateBytes = uint64_t{8} << 20;
+inline constexpr uint64_t kStateBytes = uint64_t{32} << 20;
 
 // A look for a whole state may be at more than one that copies (kLookBytes): then the device
 // compares, and of what has changed at most so many bytes come, in blocks of 64.

@@ -84,7 +84,7 @@ StateTurns::~StateTurns() {
 }
 
 uint64_t StateTurns::BytesFor(const WholeState& state) {
-  return sizeof(Head) + state.words() * sizeof(StoredWord);
+  return sizeof(Head) + state.blocks().size_bytes();
 }
 
 uint64_t StateTurns::BytesFor(std::span<const TakenRange> ranges) {
@@ -196,16 +196,12 @@ CUresult StateTurns::Store(const Stream& stream, WholeState& state) {
   Turn& turn = *turns_[static_cast<size_t>(stream.context->device)];
   const Head head;
   std::memcpy(turn.staged, &head, sizeof(head));
-  std::byte* at = turn.staged + sizeof(head);
-  for (const WholeState::Group& group : state.groups()) {
-    const auto bytes = std::as_bytes(std::span(group.words));
-    at = std::ranges::copy(bytes, at).out;
-  }
-  const uint64_t words = state.words();
-  const auto up = static_cast<uint64_t>(at - turn.staged);
+  const auto blocks = std::as_bytes(state.blocks());
+  std::memcpy(turn.staged + sizeof(head), blocks.data(), blocks.size());
+  const uint64_t count = state.blocks().size(), up = sizeof(head) + blocks.size();
   turn.busy = true;
-  turn.expected = words;
-  return Run(turn, stream, [&] { return InTurn(turn, {turn.store, words, words, up}); });
+  turn.expected = count;
+  return Run(turn, stream, [&] { return InTurn(turn, {turn.store, count, count, up}); });
 }
 
 CUresult StateTurns::Take(const Stream& stream, std::vector<TakenRange>& ranges) {

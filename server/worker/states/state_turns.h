@@ -111,8 +111,8 @@ class StateTurns {
   // `words`; the head and the `down` bytes at `from` come back.
   struct Work {
     CUfunction kernel = nullptr;
-    uint64_t count = 0;  // of words to store, or ranges
-    uint64_t words = 0;
+    uint64_t count = 0;  // of blocks to store, or ranges
+    uint64_t words = 0;  // or blocks
     uint64_t up = 0, from = 0, down = 0;
   };
   CUresult Run(Turn& turn, const Stream& stream, const std::function<CUresult()>& in_turn);

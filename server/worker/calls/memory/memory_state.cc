@@ -181,7 +181,7 @@ CUresult Do_lwMirrorState(CallContext& context, const calls::lwMirrorState& call
   if (!kept.state->has_shadows) return kNotYet;
   const int32_t device = context.stream()->context->device;
   auto answer = StateTurns::Answer::kNever;
-  if (IsReachable(session, device, *kept.state)) {
+  if (kept.state->fits() && IsReachable(session, device, *kept.state)) {
     answer = session.state_turns().Prepare(device, StateTurns::BytesFor(*kept.state));
   }
   if (answer == StateTurns::Answer::kNotYet) return kNotYet;
