@@ -3,9 +3,8 @@
 // with a tail behind it; a thread of the program checks every byte, passes the chunk on to the
 // channel's other buffer with a tail of its own, and returns a head. Other blocks check what has
 // come there. No call of CUDA comes in between. Arguments: channels, chunks of each, their bytes,
-// the seconds after which it gives up with exit code 2; then `ordered`, or `reordered` for kernels
-// and a program that write their tails first; then `down`, and nothing is passed on. It prints how
-// many bytes were wrong; then the exit code is 3.
+// the seconds after which it gives up with exit code 2; then `down`, and nothing is passed on. It
+// prints how many words were wrong; then the exit code is 3.
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -55,14 +54,12 @@ __device__ void Publish(uint64_t* word, uint64_t value) {
   __syncthreads();
 }
 
-__device__ void WriteChunks(const Queue& queue, uint64_t channel, uint64_t chunks, uint64_t words,
-                            bool tail_first) {
+__device__ void WriteChunks(const Queue& queue, uint64_t channel, uint64_t chunks, uint64_t words) {
   for (uint64_t chunk = 1; chunk <= chunks; ++chunk) {
     if (chunk > kSlots) AwaitAtLeast(queue.head, chunk - kSlots);
     volatile uint64_t* slot = Slot(queue, chunk);
-    if (tail_first) Publish(queue.tail, chunk);
     for (uint64_t i = threadIdx.x; i < words; i += blockDim.x) slot[i] = Word(channel, chunk, i);
-    if (!tail_first) Publish(queue.tail, chunk);
+    Publish(queue.tail, chunk);
   }
 }
 
@@ -80,10 +77,10 @@ __device__ void ReadChunks(const Queue& queue, uint64_t channel, uint64_t chunks
 
 // The first half of the blocks writes, the other one reads.
 __global__ void Serve(const Channel* channels, unsigned count, uint64_t chunks, uint64_t words,
-                      bool tail_first, unsigned long long* wrong) {
+                      unsigned long long* wrong) {
   const unsigned channel = blockIdx.x % count;
   if (blockIdx.x < count) {
-    WriteChunks(channels[channel].down, channel, chunks, words, tail_first);
+    WriteChunks(channels[channel].down, channel, chunks, words);
   } else {
     ReadChunks(channels[channel].up, channel, chunks, words, wrong);
   }
@@ -110,7 +107,7 @@ struct Terms {
   uint64_t chunks = 20;
   uint64_t words = kSlotBytes / sizeof(uint64_t);
   double seconds = 60;
-  bool tail_first = false, down_only = false;
+  bool down_only = false;
 };
 
 // The program's side of a channel. Returns how many words were wrong.
@@ -129,13 +126,12 @@ class Proxy {
     const uint64_t place = chunk % kSlots * (kSlotBytes / sizeof(uint64_t));
     uint64_t* from = channel_.down.data + place;
     uint64_t* to = channel_.up.data + place;
-    if (terms_.tail_first) live::Store(channel_.up.tail, chunk);
     for (uint64_t i = terms_.words; i-- > 0;) {
       const uint64_t word = __atomic_load_n(from + i, __ATOMIC_RELAXED);
       wrong_ += word != Word(number_, chunk, i);
       if (!terms_.down_only) __atomic_store_n(to + i, Word(number_, chunk, i), __ATOMIC_RELAXED);
     }
-    if (!terms_.tail_first && !terms_.down_only) live::Store(channel_.up.tail, chunk);
+    if (!terms_.down_only) live::Store(channel_.up.tail, chunk);
     live::Store(channel_.down.head, chunk);
     passed_ = chunk;
     return true;
@@ -171,8 +167,7 @@ Terms TermsOf(int count, char** arguments) {
   if (count > 2) terms.chunks = std::strtoull(arguments[2], nullptr, 10);
   if (count > 3) terms.words = std::strtoull(arguments[3], nullptr, 10) / sizeof(uint64_t);
   if (count > 4) terms.seconds = std::atof(arguments[4]);
-  if (count > 5) terms.tail_first = std::string(arguments[5]) == "reordered";
-  if (count > 6) terms.down_only = std::string(arguments[6]) == "down";
+  if (count > 5) terms.down_only = std::string(arguments[5]) == "down";
   EXPECT(terms.channels >= 1 && terms.channels <= kMaxChannels && terms.words >= 1 &&
              terms.words * sizeof(uint64_t) <= kSlotBytes,
          "arguments");
@@ -188,8 +183,7 @@ int main(int count, char** arguments) {
   for (int i = 0; i < terms.channels; ++i) {
     channels.push_back({NewQueue(), terms.down_only ? Queue{} : NewQueue()});
     const Channel& channel = channels.back();
-    on_device.push_back(
-        {OnDevice(channel.down), terms.down_only ? Queue{} : OnDevice(channel.up)});
+    on_device.push_back({OnDevice(channel.down), terms.down_only ? Queue{} : OnDevice(channel.up)});
   }
   Channel* table = nullptr;
   unsigned long long* wrong = nullptr;
@@ -201,8 +195,8 @@ int main(int count, char** arguments) {
   cudaStream_t stream;
   CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
   const int blocks = terms.channels * (terms.down_only ? 1 : 2);
-  Serve<<<blocks, kThreads, 0, stream>>>(table, static_cast<unsigned>(terms.channels),
-                                         terms.chunks, terms.words, terms.tail_first, wrong);
+  Serve<<<blocks, kThreads, 0, stream>>>(table, static_cast<unsigned>(terms.channels), terms.chunks,
+                                         terms.words, wrong);
   CHECK(cudaGetLastError());
   std::vector<Proxy> proxies;
   for (int i = 0; i < terms.channels; ++i) {
