@@ -197,7 +197,7 @@ TEST_F(ComparedStatesTest, RefusesWhatCannotBe) {
 // More than is compared in a turn.
 class LongComparisonTest : public ComparedStatesTest {
  protected:
-  LongComparisonTest() : ComparedStatesTest(size_t{24} << 20) {}
+  LongComparisonTest() : ComparedStatesTest(size_t{60} << 20) {}
 };
 
 TEST_F(LongComparisonTest, NothingComesInPart) {
