@@ -22,7 +22,7 @@ constexpr uint64_t kHeldPage = base::kPageBytes;
 // Pages of a mirror that are near each other are held together; all of it, if there would be too
 // many ranges (a process has 65,530 mappings).
 constexpr uint64_t kHeldTogether = 16 * kHeldPage;
-constexpr size_t kMostRanges = 4096;
+constexpr size_t kMaxHeldRanges = 4096;
 
 // Changed bytes that follow each other, or those of a page that a mask names.
 struct Change {
@@ -130,7 +130,7 @@ class Plan {
       bytes = std::copy_n(std::exchange(change.mask, bytes), change.masked, bytes);
     }
     std::vector<PageRange> ranges = Pages(kHeldTogether);
-    if (ranges.size() > kMostRanges) ranges = Pages(UINT64_MAX / 2);
+    if (ranges.size() > kMaxHeldRanges) ranges = Pages(UINT64_MAX / 2);
     const HoldResult held = WhileHeld(ranges, HeldFor::kWriting, ApplyWhileHeld, all);
     *conflict = all->conflict;
     return held;

@@ -14,8 +14,8 @@ namespace longwire::wire {
 // within a time slice of its own.)
 inline constexpr uint64_t kStateBytes = uint64_t{32} << 20;
 
-// A look for a whole state may be at more than one that copies (kLookBytes): then the device
-// compares, and of what has changed at most so many bytes come, in blocks of 64.
+// Looks for whole states may be at more than others (kLookBytes): then the device compares. Of what
+// has changed at most kChangedBytes come, in blocks of 64.
 inline constexpr uint64_t kComparedBytes = uint64_t{1} << 30;
 inline constexpr size_t kComparedMirrors = 4096;
 inline constexpr uint64_t kChangedBytes = uint64_t{64} << 20;

@@ -1,3 +1,4 @@
+// Pages of a shadow of mirrors that its copy on the device lacks (states/device_shadows.h).
 #pragma once
 
 #include <cstdint>

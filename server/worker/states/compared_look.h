@@ -1,4 +1,4 @@
-// A look for a whole state of more memory than is copied: the second context compares the mirrors
+// Looks for whole states of more memory than is copied: the second context compares the mirrors
 // with shadows on the device (device_shadows.h), and what differs comes as blocks.
 //
 // It compares several times, and what was found goes into the shadows each time. Where the last

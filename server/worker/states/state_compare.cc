@@ -3,6 +3,7 @@
 
 #include "base/try.h"
 #include "server/worker/memory/mirrors.h"
+#include "server/worker/states/state_turns.h"
 #include "server/worker/states/turn.h"
 #include "server/worker/support/helpers.h"
 #include "server/worker/support/log_line.h"
@@ -11,11 +12,11 @@
 namespace longwire::worker {
 namespace {
 
-constexpr uint64_t kMostBlocks = 1024;  // as many as fill the largest devices
+constexpr uint64_t kMaxCompareBlocks = 1024;  // as many as fill the largest devices
 constexpr uint64_t kWordsOfBlock = kBlockBytes / 8;
 
 unsigned BlocksFor(uint64_t count) {
-  return static_cast<unsigned>(std::clamp<uint64_t>(count, 1, kMostBlocks));
+  return static_cast<unsigned>(std::clamp<uint64_t>(count, 1, kMaxCompareBlocks));
 }
 
 }  // namespace

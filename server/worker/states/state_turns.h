@@ -26,6 +26,7 @@ class Helpers;
 struct Device;
 struct Context;
 struct Stream;
+struct DeviceTurn;  // turn.h
 
 // A range of the device's memory, and where its bytes are once they have been taken.
 struct TakenRange {
@@ -72,7 +73,7 @@ class StateTurns {
   // `bytes`: of the buffer, in which tables and entries lie as the kernels have them.
   Answer PrepareComparison(int32_t device, uint64_t bytes,
                            std::span<const std::shared_ptr<Mirror>> mirrors);
-  // Others are told kNotYet while somebody has it. After kReady.
+  // Others get kNotYet while somebody has it. After kReady.
   std::shared_ptr<void> Claim(int32_t device);
   std::span<std::byte> Buffer(int32_t device);
   // The first `up` bytes of the buffer go to the device; `patches` entries are stored there. Then
@@ -98,8 +99,7 @@ class StateTurns {
   void Free(int32_t device, bool good);
 
  private:
-  // One device's (turn.h).
-  struct Turn;
+  using Turn = DeviceTurn;
 
   void LetHelper(Turn& turn, std::function<void()> make);
   void Make(Turn& turn, uint64_t wanted);

@@ -5,8 +5,9 @@
 #include <chrono>
 #include <memory>
 
+#include "server/worker/memory/charges.h"
 #include "server/worker/states/device_shadows.h"
-#include "server/worker/states/state_turns.h"
+#include "server/worker/support/host_memory.h"
 
 namespace longwire::worker {
 
@@ -14,7 +15,9 @@ inline constexpr unsigned kTurnThreads = 256;  // of a block of the kernels
 // Where there was no room it is tried again after this time.
 inline constexpr std::chrono::seconds kTurnRetry{60};
 
-struct StateTurns::Turn {
+struct DeviceTurn {
+  using Clock = std::chrono::steady_clock;
+
   int32_t device = 0;
   CUcontext context = nullptr;
   CUfunction store = nullptr, take = nullptr, patch = nullptr, compare = nullptr;
