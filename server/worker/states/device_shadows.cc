@@ -73,13 +73,15 @@ bool DeviceShadows::Sweep() {
 }
 
 void DeviceShadows::FreeAll() {
-  for (Slab& slab : slabs_) Free(slab);
+  for (Slab& slab : slabs_) {
+    Free(slab);
+    for (const auto& shadow : slab.shadows) shadow->address = 0;
+  }
   slabs_.clear();
 }
 
 void DeviceShadows::Free(Slab& slab) {
   if (slab.data != 0) driver_.cuMemFree_v2(slab.data);
-  for (const auto& shadow : slab.shadows) shadow->address = 0;
 }
 
 }  // namespace longwire::worker
