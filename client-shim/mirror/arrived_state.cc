@@ -1,7 +1,9 @@
 #include "client-shim/mirror/arrived_state.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
+#include <map>
 #include <new>
 #include <utility>
 
@@ -16,13 +18,23 @@ namespace {
 
 constexpr uint64_t kNone = UINT64_MAX;
 
-// Changed bytes within a page of the program's.
+constexpr uint64_t kHeldPage = base::kPageBytes;
+// Pages of a mirror that are near each other are held together; all of it, if there would be too
+// many ranges (a process has 65,530 mappings).
+constexpr uint64_t kHeldTogether = 16 * kHeldPage;
+constexpr size_t kMaxHeldRanges = 4096;
+
+// Changed bytes that follow each other, or those of a page that a mask names.
 struct Change {
   uint64_t address = 0;
   std::byte* shadow = nullptr;
   const std::byte* is = nullptr;
   size_t bytes = 0;
+  const std::byte* mask = nullptr;  // null: there is none
+  size_t masked = 0;                // its bytes
   const Mirror* mirror = nullptr;
+
+  uint64_t last() const { return address + std::max(bytes, 8 * masked) - 1; }
 };
 
 // What is used while the pages are held, all of it in private memory.
@@ -47,11 +59,47 @@ void Apply(const Change& change, std::byte* place, uint64_t* conflict) {
   }
 }
 
+// Bytes that may lie in two pages.
+void ApplyBytes(const HeldView& held, Change change, uint64_t* conflict) {
+  while (change.bytes != 0) {
+    Change part = change;
+    part.bytes = std::min(change.bytes, kHeldPage - change.address % kHeldPage);
+    Apply(part, held.At(part.address), conflict);
+    change.address += part.bytes;
+    change.shadow += part.bytes;
+    change.is += part.bytes;
+    change.bytes -= part.bytes;
+  }
+}
+
+void ApplyMasked(const HeldView& held, const Change& change, uint64_t* conflict) {
+  wire::DeltaRun page;
+  page.bytes = {change.is, change.bytes};
+  page.mask = {change.mask, change.masked};
+  wire::EachMaskedWord(page, [&](const wire::MaskedWord& word) {
+    for (size_t at = 0; at < 8;) {
+      const auto bits = static_cast<unsigned>(word.bits) >> at;
+      if (bits == 0) break;
+      at += static_cast<size_t>(std::countr_zero(bits));
+      const auto count =
+          static_cast<size_t>(std::countr_one(static_cast<unsigned>(word.bits) >> at));
+      const Change bytes{change.address + word.at + at, change.shadow + word.at + at,
+                         word.value.data() + at, count};
+      ApplyBytes(held, bytes, conflict);
+      at += count;
+    }
+  });
+}
+
 void ApplyWhileHeld(const HeldView& held, void* own) {
   auto& all = *static_cast<Changes*>(own);
   for (size_t i = 0; i < all.count; ++i) {
     const Change& change = all.changes[i];
-    Apply(change, held.At(change.address), &all.conflict);
+    if (change.mask == nullptr) {
+      ApplyBytes(held, change, &all.conflict);
+    } else {
+      ApplyMasked(held, change, &all.conflict);
+    }
   }
 }
 
@@ -59,17 +107,11 @@ void ApplyWhileHeld(const HeldView& held, void* own) {
 class Plan {
  public:
   // Bytes that the device has changed; they stay where they are until `Run`.
-  void Add(const Mirror& mirror, uint64_t offset, std::span<const std::byte> is) {
-    uint64_t address = mirror.range.address + offset;
-    std::byte* shadow = mirror.shadow + offset;
-    while (!is.empty()) {
-      const size_t bytes = std::min(is.size(), base::kPageBytes - address % base::kPageBytes);
-      changes_.push_back({address, shadow, is.data(), bytes, &mirror});
-      bytes_ += bytes;
-      address += bytes;
-      shadow += bytes;
-      is = is.subspan(bytes);
-    }
+  void Add(const Mirror& mirror, uint64_t offset, std::span<const std::byte> is,
+           std::span<const std::byte> mask = {}) {
+    changes_.push_back({mirror.range.address + offset, mirror.shadow + offset, is.data(), is.size(),
+                        mask.data(), mask.size(), &mirror});
+    bytes_ += is.size() + mask.size();
   }
   // kDone: *conflict is an address, or kNone.
   HoldResult Run(PrivateMemory& memory, uint64_t* conflict) {
@@ -81,34 +123,35 @@ class Plan {
     all->count = changes_.size();
     all->changes = reinterpret_cast<Change*>(all + 1);
     auto* bytes = reinterpret_cast<std::byte*>(all->changes + changes_.size());
-    std::vector<PageRange> ranges;
-    const Mirror* before = nullptr;
     for (size_t i = 0; i < changes_.size(); ++i) {
-      const Change& change = changes_[i];
-      all->changes[i] = change;
-      all->changes[i].is = bytes;
-      bytes = std::copy_n(change.is, change.bytes, bytes);
-      AddPage(change, std::exchange(before, change.mirror) == change.mirror, &ranges);
+      Change& change = all->changes[i] = changes_[i];
+      bytes = std::copy_n(std::exchange(change.is, bytes), change.bytes, bytes);
+      if (change.masked == 0) continue;
+      bytes = std::copy_n(std::exchange(change.mask, bytes), change.masked, bytes);
     }
+    std::vector<PageRange> ranges = Pages(kHeldTogether);
+    if (ranges.size() > kMaxHeldRanges) ranges = Pages(UINT64_MAX / 2);
     const HoldResult held = WhileHeld(ranges, HeldFor::kWriting, ApplyWhileHeld, all);
     *conflict = all->conflict;
     return held;
   }
 
  private:
-  // Pages of a mirror that are near each other are held together.
-  static void AddPage(const Change& change, bool same_mirror, std::vector<PageRange>* ranges) {
-    constexpr uint64_t kNear = 16 * base::kPageBytes;
-    const uint64_t page = change.address - change.address % base::kPageBytes;
-    if (same_mirror) {
-      PageRange& last = ranges->back();
-      const uint64_t end = last.address + last.bytes;
-      if (page >= last.address && page < end + kNear) {
-        last.bytes = std::max(end, page + base::kPageBytes) - last.address;
-        return;
+  std::vector<PageRange> Pages(uint64_t near) const {
+    std::vector<PageRange> ranges;
+    const Mirror* before = nullptr;
+    for (const Change& change : changes_) {
+      const uint64_t begin = base::RoundDown(change.address, kHeldPage);
+      const uint64_t end = base::RoundDown(change.last(), kHeldPage) + kHeldPage;
+      PageRange* last = ranges.empty() ? nullptr : &ranges.back();
+      if (std::exchange(before, change.mirror) == change.mirror && begin >= last->address &&
+          begin < last->address + last->bytes + near) {
+        last->bytes = std::max(last->bytes, end - last->address);
+      } else {
+        ranges.push_back({begin, end - begin, MayBeShared(change.mirror->range)});
       }
     }
-    ranges->push_back({page, base::kPageBytes, MayBeShared(change.mirror->range)});
+    return ranges;
   }
 
   std::vector<Change> changes_;
@@ -126,13 +169,6 @@ void GiveBack(Mirrors& mirrors, std::vector<Arrived> arrived) {
   mirrors.arrived = std::move(arrived);
 }
 
-Mirror* FindById(Mirrors& mirrors, uint64_t id) LONGWIRE_REQUIRES(mirrors.mutex) {
-  for (auto& [address, mirror] : mirrors.by_address) {
-    if (mirror->id == id) return IsThere(*mirror) ? mirror.get() : nullptr;
-  }
-  return nullptr;
-}
-
 // A word's bytes that the device has not changed are the program's.
 void AddWord(const Mirror& mirror, const wire::DeltaRun& word, Plan* plan) {
   for (size_t i = 0; i < word.bytes.size(); ++i) {
@@ -140,35 +176,44 @@ void AddWord(const Mirror& mirror, const wire::DeltaRun& word, Plan* plan) {
   }
 }
 
-// What has come.
+// What has come. Words alone, and what cannot be read, are applied as at a border, where faults are
+// found. Memory in files cannot be held.
 struct Contents {
+  enum class Kind { kWords, kState, kCannot };
   Plan plan;
-  bool is_state = false;  // else there are but words
+  Kind kind = Kind::kWords;
+  bool in_file = false;
   uint64_t conflict = kNone;
 };
 
-// False: it is applied as at a border, where faults are found.
-bool Read(Mirrors& mirrors, const std::vector<Arrived>& arrived, Contents* contents)
+void Read(Mirrors& mirrors, const std::vector<Arrived>& arrived, Contents* contents)
     LONGWIRE_REQUIRES(mirrors.mutex) {
+  using Kind = Contents::Kind;
   std::vector<wire::DeltaRun> runs;
+  const std::map<uint64_t, Mirror*> by_id = MirrorsById(mirrors);
   for (const Arrived& one : arrived) {
-    Mirror* mirror = FindById(mirrors, one.mirror);
-    if (one.delta.empty() || mirror == nullptr) continue;
+    const auto found = by_id.find(one.mirror);
+    if (one.delta.empty() || found == by_id.end() || !IsThere(*found->second)) continue;
+    const Mirror* mirror = found->second;
     runs.clear();
-    if (wire::ReadDelta(one.delta, mirror->reserved, &runs) != wire::WireResult::kOk) return false;
-    if (mirror->range.may_shrink) return false;
+    if (wire::ReadDelta(one.delta, mirror->reserved, &runs, wire::MaskedAs::kPages) !=
+        wire::WireResult::kOk) {
+      contents->kind = Kind::kWords;
+      return;
+    }
+    contents->in_file |= mirror->range.may_shrink;
     for (const wire::DeltaRun& run : runs) {
       if (run.form == wire::PageForm::kConflict) {
         contents->conflict = mirror->range.address + run.offset;
       } else if (run.form == wire::PageForm::kWord) {
         AddWord(*mirror, run, &contents->plan);
       } else {
-        contents->is_state = true;
-        contents->plan.Add(*mirror, run.offset, run.bytes);
+        contents->kind = Kind::kState;
+        contents->plan.Add(*mirror, run.offset, run.bytes, run.mask);
       }
     }
   }
-  return contents->is_state;
+  if (contents->kind == Kind::kState && contents->in_file) contents->kind = Kind::kCannot;
 }
 
 void ReportAt(Mirrors& mirrors, uint64_t address) LONGWIRE_REQUIRES(mirrors.mutex) {
@@ -184,13 +229,15 @@ bool ApplyArrivedAsState(Mirrors& mirrors) {
   static NeverDestroyed<PrivateMemory> memory;  // the lock guards it
   std::vector<Arrived> arrived = TakeArrived(mirrors);
   Contents contents;
-  if (!Read(mirrors, arrived, &contents)) {
+  Read(mirrors, arrived, &contents);
+  if (contents.kind == Contents::Kind::kWords) {
     GiveBack(mirrors, std::move(arrived));
     ApplyArrived(mirrors);
     return true;
   }
   uint64_t conflict = kNone;
-  if (contents.plan.Run(*memory, &conflict) != HoldResult::kDone) {
+  if (contents.kind == Contents::Kind::kCannot ||
+      contents.plan.Run(*memory, &conflict) != HoldResult::kDone) {
     GiveBack(mirrors, std::move(arrived));
     return false;
   }

@@ -7,8 +7,8 @@
 namespace longwire::shim {
 
 // Applies all answers that have come, as ApplyArrived does, but as one state. False: pages of it
-// are protected; the answers stay. Where both sides have changed a byte to different values, that
-// is an error, and the device's value stays.
+// cannot be held now; the answers stay. Where both sides have changed a byte to different values,
+// that is an error, and the device's value stays.
 bool ApplyArrivedAsState(Mirrors& mirrors) LONGWIRE_REQUIRES(mirrors.mutex);
 
 }  // namespace longwire::shim

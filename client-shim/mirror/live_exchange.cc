@@ -24,6 +24,7 @@
 #include "longwire/calls.h"
 #include "wire/guards.h"
 #include "wire/live/changed_word.h"
+#include "wire/live/mirror_state.h"
 #include "wire/switches.h"
 
 namespace longwire::shim {
@@ -78,6 +79,8 @@ struct Compared {
   // Whether the worker is asked for the device's words. It copies no more than that at once; of
   // more memory, and of managed memory alone, only the program's words are sent.
   bool looks = true;
+  // Whether it may be asked for states, which it finds without copying everything.
+  bool states = true;
 };
 
 // False: nothing can be exchanged while work runs. Everything that the program shares with the
@@ -110,6 +113,8 @@ bool Collect(Mirrors& mirrors, uint32_t channel, LookChoice& choice, Compared* a
   for (const MirrorPart& part : all->parts) all->bytes += part.bytes;
   all->looks =
       any_pinned && all->bytes <= wire::kLookBytes && all->parts.size() <= wire::kLookMirrors;
+  all->states = !all->independent && all->bytes <= wire::kComparedBytes &&
+                all->parts.size() <= wire::kComparedMirrors;
   return all->bytes <= kSearchedMemory && all->channel->stream->context->sticky.load() == 0 &&
          session->opened().protocol >= kLooks;
 }
@@ -146,6 +151,7 @@ class Exchange {
   bool SendWord(Mirrors& mirrors, const Compared& all) LONGWIRE_REQUIRES(mirrors.mutex);
   bool SendState(Mirrors& mirrors, const Compared& all) LONGWIRE_REQUIRES(mirrors.mutex);
   bool SearchMuch(Mirrors& mirrors, const Compared& all) LONGWIRE_REQUIRES(mirrors.mutex);
+  void ExpectAnswer();
   bool SendAllWords(Mirrors& mirrors, const Compared& all) LONGWIRE_REQUIRES(mirrors.mutex);
   bool MayLookForState(const Compared& all) const;
   StreamPoint SendLook(Mirrors& mirrors, const Compared& all) LONGWIRE_REQUIRES(mirrors.mutex);
@@ -161,10 +167,11 @@ class Exchange {
   LookChoice choice_;
   uint64_t bytes_ = 0;  // that were compared
   bool looks_ = true;
-  // Of searches through memory of which the worker is not asked.
+  // Of searches through memory of whose words the worker is not asked.
   Clock::time_point next_{}, sooner_{};  // sooner only if the program has begun to wait
   Clock::duration hurry_ = kMoment;
-  uint64_t waits_ = 0;  // Mirrors::waits at the last one
+  int rest_ = kRestOfSearches;  // times of what a search takes
+  uint64_t waits_ = 0;          // Mirrors::waits at the last one
   // An answer of the worker is not applied yet; Mirrors::sent when it was asked for.
   bool held_ = false;
   uint64_t asked_ = 0;
@@ -242,8 +249,15 @@ bool Exchange::SearchMuch(Mirrors& mirrors, const Compared& all) {
   const Clock::duration took = ended - begun;
   hurry_ = sent ? kMoment : std::min<Clock::duration>(2 * hurry_, kRestOfSearches * took);
   sooner_ = ended + hurry_;
-  next_ = ended + (sent ? 1 : kRestOfSearches) * took;
+  rest_ = sent ? 1 : std::min(2 * rest_, kRestOfSearches);
+  next_ = ended + rest_ * took;
   return sent;
+}
+
+// The program has got something: perhaps it answers soon.
+void Exchange::ExpectAnswer() {
+  rest_ = 1;
+  next_ = {};
 }
 
 // The same for independent words, of which one copy does; those at higher addresses first.
@@ -266,15 +280,12 @@ bool Exchange::SendAllWords(Mirrors& mirrors, const Compared& all) {
 }
 
 // Where work stands still; and once behind it, for the last message. Several words must become
-// visible to the program at once: not asked for, where its pages cannot be held.
+// visible to the program at once: not asked for, where no pages can be held.
 bool Exchange::MayLookForState(const Compared& all) const {
   static const bool off = wire::IsSwitchedOff("whole-states");
   const Clock::time_point now = Clock::now();
   const bool due = down_.IsDue(now) || (down_.IsOver(now) && TheMirrors().handed.load());
-  return due && !off && !all.independent &&
-         WhileHeld(
-             RangesOf(all.parts), HeldFor::kWriting, [](const HeldView&, void*) {}, nullptr) ==
-             HoldResult::kDone;
+  return due && !off && all.states && MayHoldPages();
 }
 
 // Asks for what the device has changed. The answer is there once the point has passed.
@@ -325,13 +336,12 @@ bool Exchange::Run(Mirrors& mirrors, const Progress& progress) {
   const bool sent_word = all.independent ? SendAllWords(mirrors, all)
                          : all.looks     ? SendWord(mirrors, all)
                                          : SearchMuch(mirrors, all);
-  if (held_ || !all.looks || CopiesAreOnTheirWay()) {
-    return TakeHeld(mirrors, all.channel.get()) || sent_word;
-  }
+  if (held_ || CopiesAreOnTheirWay()) return TakeHeld(mirrors, all.channel.get()) || sent_word;
+  whole_ = MayLookForState(all);
+  if (!all.looks && !whole_) return sent_word;
   const uint64_t applied = mirrors.applied;
   held_ = true;
   const Clock::time_point begun = Clock::now();
-  whole_ = MayLookForState(all);
   mirrors.awaits_state = whole_;
   asked_ = mirrors.sent;
   mirrors.asked.insert(asked_);
@@ -351,18 +361,19 @@ bool MayApply(Mirrors& mirrors, LookChoice& choice) LONGWIRE_REQUIRES(mirrors.mu
   base::MutexLock lock(mirrors.arrived_mutex);
   std::vector<wire::DeltaRun> runs;
   WritablePages pages;
+  const std::map<uint64_t, Mirror*> by_id = MirrorsById(mirrors);
   for (const Arrived& one : mirrors.arrived) {
-    for (auto& [address, mirror] : mirrors.by_address) {
-      if (mirror->id != one.mirror || !IsThere(*mirror)) continue;
-      runs.clear();
-      static_cast<void>(wire::ReadDelta(one.delta, mirror->reserved, &runs));  // Apply sees errors
-      uint64_t noted = UINT64_MAX;
-      for (const wire::DeltaRun& run : runs) {
-        if (run.offset / LookChoice::kPartBytes != noted) choice.Note(one.mirror, run.offset);
-        noted = run.offset / LookChoice::kPartBytes;
-        const bool word = run.form == wire::PageForm::kWord;
-        if (word && !pages.MayWrite(address + run.offset)) return false;
-      }
+    const auto found = by_id.find(one.mirror);
+    if (found == by_id.end() || !IsThere(*found->second)) continue;
+    runs.clear();
+    static_cast<void>(wire::ReadDelta(one.delta, found->second->reserved, &runs,
+                                      wire::MaskedAs::kPages));  // Apply sees errors
+    uint64_t noted = UINT64_MAX;
+    for (const wire::DeltaRun& run : runs) {
+      if (run.offset / LookChoice::kPartBytes != noted) choice.Note(one.mirror, run.offset);
+      noted = run.offset / LookChoice::kPartBytes;
+      const bool word = run.form == wire::PageForm::kWord;
+      if (word && !pages.MayWrite(found->second->range.address + run.offset)) return false;
     }
   }
   return true;
@@ -390,7 +401,10 @@ bool Exchange::TakeHeld(Mirrors& mirrors, const Channel* channel) {
 // The state has come, or nothing. What could not be applied is left to whoever can.
 void Exchange::EndState(Mirrors& mirrors, Clock::time_point begun, bool changed) {
   down_.NoteState(Clock::now(), Clock::now() - begun);
-  if (changed) down_.NoteAnswer();
+  if (changed) {
+    down_.NoteAnswer();
+    ExpectAnswer();
+  }
   mirrors.awaits_state = false;
   mirrors.pulled.NotifyAll();
 }

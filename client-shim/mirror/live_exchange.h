@@ -5,9 +5,10 @@
 // here looks at both sides while work runs longer than a moment. It passes on only states in which
 // one aligned word has changed and nothing else, since the other side looks meanwhile, and two
 // words cannot become visible at once (docs/host-memory.md#while-work-runs). Of much memory, and
-// of managed memory alone, only the program's words are passed on. All other changes wait for the
-// border. One state is on its way at a time, and both directions go through the mirrors'
-// own stream, so states arrive in their order.
+// of managed memory alone, only the program's words are passed on so. All other changes wait until
+// work stands still, where they are passed on as a whole, or for the border. One state is on its
+// way at a time, and both directions go through the mirrors' own stream, so states arrive in their
+// order.
 #pragma once
 
 namespace longwire::shim {

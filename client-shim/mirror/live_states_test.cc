@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "client-shim/testing/live_fixture.h"
+#include "wire/limits.h"
 
 namespace longwire::shim {
 namespace {
@@ -186,6 +187,58 @@ TEST_F(LiveStatesTest, AStateWaitsWhileAPageIsProtected) {
   ASSERT_EQ(mprotect(memory_ + kPage, kPage, PROT_READ | PROT_WRITE), 0);
   EXPECT_TRUE(Comes([&] { return Long(8) == 5; }));
   EXPECT_EQ(Long(kPage), 5u);
+}
+
+TEST_F(LiveStatesTest, LockedMemoryThatDoesNotChangeIsInNobodysWay) {
+  Run();
+  ASSERT_EQ(mlock(memory_ + kPage, kPage), 0);
+  DeviceHas(Delta({8, 64}, 0, 5));
+  EXPECT_TRUE(Comes([&] { return Long(8) == 5; }));
+  EXPECT_EQ(Long(64), 5u);
+  ASSERT_EQ(munlock(memory_ + kPage, kPage), 0);
+}
+
+TEST_F(LiveStatesTest, OfMuchMemoryStatesAreAskedForAndNoWords) {
+  constexpr uint64_t kMuch = wire::kLookBytes;
+  char* much = MapPages(kMuch / kPage);
+  Add({reinterpret_cast<uint64_t>(much), 2 * kDevice, kMuch, false, false});
+  Run();
+  DeviceHas(Delta({kPage + 512, 8}, 0, 1));
+  EXPECT_TRUE(Comes([&] { return Long(8) == 1; }));
+  EXPECT_EQ(Long(kPage + 512), 1u);
+  for (const Record& record : fake_.Take()) {
+    if (record.call != CallId::lwMirrorLook) continue;
+    const auto look = record.As<calls::lwMirrorLook>();
+    EXPECT_TRUE(look.whole);
+    EXPECT_EQ(look.mirror.size(), 2u);
+  }
+  fake_.LetGo(stream_);
+  Settle();
+  Remove(0);
+  munmap(much, kMuch);
+}
+
+TEST_F(LiveStatesTest, StatesComeToManagedMemoryAlone) {
+  Run(true);
+  DeviceHas(Delta({kPage + 512, 8}, 0, 1));
+  EXPECT_TRUE(Comes([&] { return Long(8) == 1; }));
+}
+
+// The pages of a delta are those of the mirror, which may begin anywhere.
+TEST_F(LiveStatesTest, AMirrorMayBeginWithinAPage) {
+  mirror_ = Add({address() + 12, kDevice, 2 * kPage, false, false});
+  Settle();
+  fake_.Hold(stream_);
+  QueueWork();
+  std::vector<std::byte> now(2 * kPage, std::byte{7}), before(2 * kPage), delta;
+  now[2 * kPage - 1] = std::byte{0};
+  wire::AppendDelta(now, before.data(), 0, wire::PageForm::kMasked, SIZE_MAX, &delta);
+  DeviceHas(delta);
+  EXPECT_TRUE(Comes([&] { return Long(2 * kPage) == 0x0707070707070707; }));
+  EXPECT_EQ(memory_[11], 0);
+  EXPECT_EQ(memory_[12], 7);
+  EXPECT_EQ(memory_[12 + 2 * kPage - 2], 7);
+  EXPECT_EQ(memory_[12 + 2 * kPage - 1], 0);
 }
 
 // Kernels end with the answer to the last message, and the program makes no call for it.

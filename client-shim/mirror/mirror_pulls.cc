@@ -266,10 +266,8 @@ void ApplyArrived(Mirrors& mirrors) {
     arrived.swap(mirrors.arrived);
   }
   bool sent_meanwhile = !mirrors.asked.empty() && *mirrors.asked.begin() != mirrors.sent;
-  std::map<uint64_t, Mirror*> by_id;
-  for (auto& [address, mirror] : mirrors.by_address) {
-    if (!arrived.empty()) by_id[mirror->id] = mirror.get();
-  }
+  const std::map<uint64_t, Mirror*> by_id =
+      arrived.empty() ? std::map<uint64_t, Mirror*>() : MirrorsById(mirrors);
   for (const Arrived& one : arrived) {
     if (one.delta.empty()) {
       mirrors.answered.insert(one.mirror);

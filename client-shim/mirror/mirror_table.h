@@ -126,6 +126,12 @@ void AwaitPull(Mirrors& mirrors, base::MutexLock& lock) LONGWIRE_REQUIRES(mirror
 // memory there since. Mirrors::mutex is held.
 bool IsThere(Mirror& mirror);
 
+inline std::map<uint64_t, Mirror*> MirrorsById(Mirrors& mirrors) LONGWIRE_REQUIRES(mirrors.mutex) {
+  std::map<uint64_t, Mirror*> by_id;
+  for (auto& [address, mirror] : mirrors.by_address) by_id[mirror->id] = mirror.get();
+  return by_id;
+}
+
 inline bool IsChannel(const Mirrors& mirrors, const Stream* stream)
     LONGWIRE_REQUIRES(mirrors.mutex) {
   return std::any_of(mirrors.channels.begin(), mirrors.channels.end(),

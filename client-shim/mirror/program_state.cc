@@ -17,6 +17,8 @@ namespace {
 constexpr uint64_t kPage = base::kPageBytes;
 // Then pages are held.
 constexpr int kCopies = 3;
+// At most so much: a copy of it takes some milliseconds, in which all of it is away.
+constexpr uint64_t kHeldBytes = uint64_t{16} << 20;
 
 // Appends what has changed in a part of a mirror. False: it is more than a state may have.
 bool AppendChanges(const MirrorPart& part, std::span<const std::byte> now, size_t* room,
@@ -127,7 +129,7 @@ ProgramState::Taken ProgramState::Take(std::span<const MirrorPart> parts) {
   }
   uint64_t bytes = 0;
   for (const MirrorPart& part : parts) bytes += part.bytes;
-  if (bytes > wire::kLookBytes || !CopyHeld(parts)) return Taken::kNotNow;
+  if (bytes > kHeldBytes || !CopyHeld(parts)) return Taken::kNotNow;
   return deltas_.empty() ? Taken::kSame : Taken::kState;
 }
 

@@ -3,8 +3,8 @@
 // store buffering. Arguments: about how many rounds of each; `ordered`, `messages` without store
 // buffering, or `reordered` for writers that write their flags first; the seconds after which a
 // side that waits is given up; and those after which the rounds are enough, where a busy host makes
-// few. It prints how many there were. Exit code 3: an outcome that the order forbids; 2: one side
-// waits for ever.
+// few; and how many MiB kernels reach beside that, in 256 ranges. It prints how many there were.
+// Exit code 3: an outcome that the order forbids; 2: one side waits for ever.
 #include <vector>
 
 #include "live_litmus.h"
@@ -186,12 +186,22 @@ void BufferStores(uint64_t rounds, cudaStream_t stream) {
 
 }  // namespace
 
+// Memory that kernels reach, and that nobody uses.
+void Expose(uint64_t bytes) {
+  constexpr uint64_t kRanges = 256;
+  for (uint64_t i = 0; i < kRanges && bytes != 0; ++i) {
+    void* device = nullptr;
+    CHECK(cudaHostGetDevicePointer(&device, live::Words(bytes / kRanges), 0));
+  }
+}
+
 int main(int count, char** arguments) {
   const uint64_t rounds = count > 1 ? std::strtoull(arguments[1], nullptr, 10) : 50000;
   const char* what = count > 2 ? arguments[2] : "ordered";
   const bool reordered = std::strcmp(what, "reordered") == 0;
   if (count > 3) seconds = std::atof(arguments[3]);
   if (count > 4) enough = std::atof(arguments[4]);
+  if (count > 5) Expose(std::strtoull(arguments[5], nullptr, 10) << 20);
   boxes = reinterpret_cast<Box*>(live::Words(kBoxes * sizeof(Box)));
   cudaStream_t stream;
   CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));

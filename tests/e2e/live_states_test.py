@@ -7,6 +7,7 @@ import server
 
 OFF = {"LONGWIRE_DISABLE": "whole-states"}
 TORN = {"LONGWIRE_DISABLE": "held_pages"}
+BESIDE = "8"  # MiB that kernels reach as well: more than is copied
 # Without live memory; and then without memory that the worker has, too.
 MIRRORED = ({"LONGWIRE_DISABLE": "live-pinned"}, {"LONGWIRE_DISABLE": "live-pinned,shared-pinned"})
 STANDS_STILL = re.compile(r"STANDS STILL at [\w ]+ \d+\n")
@@ -39,6 +40,25 @@ class LiveStatesTest(unittest.TestCase):
         rows = FORBIDDEN.findall(result.out)
         self.assertEqual(10, len(rows), result)
 
+    def test_nor_beside_much_memory(self):
+        result = self.expect_pass("live_litmus", "2000", "messages", "120", "2", BESIDE)
+        self.assertEqual(10, len(FORBIDDEN.findall(result.out)), result)
+
+    def test_channels_pass_chunks_through_many_megabytes(self):
+        self.expect_pass("channels", "16", "10", str(128 << 10), "120")
+        self.expect_pass("channels", "16", "9", str(512 << 10), "120", "down")
+
+    def test_without_states_channels_stand_still(self):
+        result = self.longwire.run("channels.static", "2", "9", str(128 << 10), "9", timeout=60,
+                                   **OFF)
+        self.assertEqual(2, result.code, result)
+        self.assertRegex(result.out, STANDS_STILL)
+
+    def test_chunks_in_part_are_noticed(self):
+        result = self.longwire.run("channels.static", "16", "10", str(128 << 10), "120",
+                                   timeout=300, **TORN)
+        self.assertEqual(3, result.code, result)
+
     def forbidden(self, result):
         self.assertEqual(3, result.code, result)
         seen = {"to the device": 0, "to the program": 0}
@@ -47,10 +67,12 @@ class LiveStatesTest(unittest.TestCase):
         return seen
 
     def test_another_order_is_noticed(self):
-        result = self.longwire.run("live_litmus.static", "2000", "reordered", "120", "3",
-                                   timeout=300)
-        seen = self.forbidden(result)
-        self.assertTrue(all(seen.values()), result)
+        for beside in ((), (BESIDE,)):
+            with self.subTest(beside=beside):
+                result = self.longwire.run("live_litmus.static", "2000", "reordered", "120", "3",
+                                           *beside, timeout=300)
+                seen = self.forbidden(result)
+                self.assertTrue(all(seen.values()), result)
 
     def test_states_in_part_are_noticed(self):
         result = self.longwire.run("live_litmus.static", "2000", "messages", "120", "3",

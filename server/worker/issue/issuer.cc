@@ -361,6 +361,7 @@ void Issuer::CountIssued(Stream& stream, const QueuedCall& head) {
 void Issuer::Drop(const std::shared_ptr<Stream>& stream, QueuedCall& head, CUresult why) {
   AfterDropped(uses_.bookkeeping, head);
   uses_.executor.Refuse(head, why);
+  if (stream->of_mirrors) uses_.states.DropLook(stream->id);
   if (uses_.spans.on()) uses_.spans.Dropped(head);
   if (uses_.samples.IsChosen(head.position)) uses_.samples.Dropped();
   CountIssued(*stream, head);

@@ -16,10 +16,13 @@
 #include <unordered_map>
 #include <vector>
 
+#include "server/worker/memory/changed_pages.h"
 #include "server/worker/memory/memory.h"
 #include "server/worker/support/host_memory.h"
 
 namespace longwire::worker {
+
+struct DeviceShadow;  // states/device_shadows.h
 
 // Bytes that are zero at first. Pages that are never written take no memory.
 class Shadow {
@@ -52,6 +55,15 @@ struct Mirror {
   Exchanges pushes, pulls;
   // Words that looks have sent: each changes the shadow.
   std::atomic<uint64_t> looked{0};
+
+  // The shadow's copy on the device, where states are compared there (states/compared_look.h), and
+  // what the copy does not have yet. The latter is the completion thread's.
+  std::shared_ptr<DeviceShadow> device_shadow;
+  std::unique_ptr<ChangedPages> changed_pages;
+  // To be called where the shadow has changed.
+  void NoteChange(uint64_t offset, uint64_t count) const {
+    if (changed_pages != nullptr) changed_pages->Mark(offset, count);
+  }
 };
 
 // Log thread only.

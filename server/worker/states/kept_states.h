@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "server/worker/states/compared_look.h"
 #include "server/worker/states/whole_state.h"
 
 namespace longwire::worker {
@@ -18,11 +19,12 @@ struct WholeLook;  // calls/memory/memory_state.h
 class KeptStates {
  public:
   struct Kept {
-    std::shared_ptr<WholeState> state;  // null: none
-    bool whole = false;                 // its last part has come
-    bool late = false;                  // kept for the border
-    bool asked = false;                 // to be stored: a call is queued that does it
-    std::shared_ptr<WholeLook> look;    // that is not answered yet
+    std::shared_ptr<WholeState> state;       // null: none
+    bool whole = false;                      // its last part has come
+    bool late = false;                       // kept for the border
+    bool asked = false;                      // to be stored: a call is queued that does it
+    std::shared_ptr<WholeLook> look;         // that is not answered yet
+    std::shared_ptr<ComparedLook> compared;  // the same, by comparing
   };
   Kept& Of(uint64_t stream) { return streams_[stream]; }
   std::unordered_map<uint64_t, Kept>& all() { return streams_; }
@@ -47,6 +49,13 @@ class KeptStates {
     for (auto& [stream, kept] : streams_) {
       if (kept.state != nullptr && !kept.whole) kept.state->Drop(mirror);
     }
+  }
+  // Its look will not be answered.
+  void DropLook(uint64_t stream) {
+    auto found = streams_.find(stream);
+    if (found == streams_.end()) return;
+    found->second.look.reset();
+    found->second.compared.reset();
   }
   // The stream ends, and what was for it.
   void Forget(uint64_t stream) {

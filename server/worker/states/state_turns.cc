@@ -6,7 +6,9 @@
 
 #include "base/try.h"
 #include "server/worker/memory/memory.h"
+#include "server/worker/states/compare_kernels.h"
 #include "server/worker/states/state_kernels.h"
+#include "server/worker/states/turn.h"
 #include "server/worker/support/current_context.h"
 #include "server/worker/support/helpers.h"
 #include "server/worker/support/log_line.h"
@@ -16,16 +18,11 @@
 namespace longwire::worker {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 // What a context takes of an H200 is 523 MiB (bench/results/h200/second-context.txt). This is
 // charged before it is made; afterwards what the device has less, if that is not more.
 constexpr uint64_t kContextBytes = uint64_t{576} << 20;
 constexpr uint64_t kLeastBytes = uint64_t{1} << 20;  // of the buffers
-constexpr unsigned kThreads = 256;                   // of a block
 constexpr uint64_t kMaxBlocks = 128;
-// Where there was no room it is tried again after this time.
-constexpr std::chrono::seconds kRetry{60};
 
 // Without it the program's own context stores, and kernels may see a part of a state.
 bool TakesTurns() {
@@ -64,35 +61,13 @@ uint64_t WordsOf(const TakenRange& range) {
 
 }  // namespace
 
-struct StateTurns::Turn {
-  int32_t device = 0;
-  CUcontext context = nullptr;
-  CUmodule module = nullptr;
-  CUfunction store = nullptr, take = nullptr;
-  CUstream stream = nullptr;
-  CUevent after = nullptr;
-  CUdeviceptr data = 0;
-  std::byte* staged = nullptr;  // pinned, as large as `data`
-  uint64_t bytes = 0;
-  Charge context_charge, data_charge;
-  HostMemory::Share share;
-
-  // A helper makes it, or something larger.
-  std::atomic<bool> is_made{false};
-  // From Store or Take until Free. `expected`: words.
-  std::atomic<bool> busy{false};
-  uint64_t expected = 0;
-  // Written by the helper, read by the log thread while nothing is made.
-  bool refused = false, said = false;
-  Clock::time_point refused_at{};
-  std::atomic<bool> broken{false};
-};
-
 StateTurns::StateTurns(Uses uses) : uses_(std::move(uses)) {
   for (size_t i = 0; i < uses_.devices.size(); ++i) {
     turns_.push_back(std::make_unique<Turn>());
     turns_.back()->device = static_cast<int32_t>(i);
     turns_.back()->share = HostMemory::Share(uses_.host_memory, HostUse::kStaging);
+    turns_.back()->shadows =
+        std::make_unique<DeviceShadows>(uses_.driver, uses_.charges, turns_.back()->device);
   }
 }
 
@@ -100,6 +75,7 @@ StateTurns::~StateTurns() {
   for (auto& turn : turns_) {
     if (turn->context == nullptr || uses_.driver.cuCtxSetCurrent(turn->context) != CUDA_SUCCESS)
       continue;
+    turn->shadows->FreeAll();
     if (turn->data != 0) uses_.driver.cuMemFree_v2(turn->data);
     if (turn->staged != nullptr) uses_.driver.cuMemFreeHost(turn->staged);
     uses_.driver.cuCtxSetCurrent(nullptr);
@@ -108,7 +84,7 @@ StateTurns::~StateTurns() {
 }
 
 uint64_t StateTurns::BytesFor(const WholeState& state) {
-  return sizeof(Head) + state.words() * sizeof(StoredWord);
+  return sizeof(Head) + state.blocks().size_bytes();
 }
 
 uint64_t StateTurns::BytesFor(std::span<const TakenRange> ranges) {
@@ -123,17 +99,22 @@ StateTurns::Answer StateTurns::Prepare(int32_t device, uint64_t bytes) {
   if (turn.is_made || turn.busy) return Answer::kNotYet;
   if (turn.broken) return Answer::kNever;
   if (turn.context != nullptr && turn.bytes >= bytes) return Answer::kReady;
-  if (turn.refused && Clock::now() - turn.refused_at < kRetry) return Answer::kNever;
-  turn.is_made = true;
-  uses_.helpers.Post(Helpers::kStateThread, [this, &turn, bytes] {
-    Make(turn, std::bit_ceil(std::max(bytes, kLeastBytes)));
-    turn.is_made = false;
-    uses_.wake();
-  });
+  if (turn.refused && Clock::now() - turn.refused_at < kTurnRetry) return Answer::kNever;
+  LetHelper(turn, [this, &turn, bytes] { Make(turn, bytes); });
   return Answer::kNotYet;
 }
 
-void StateTurns::Make(Turn& turn, uint64_t bytes) {
+void StateTurns::LetHelper(Turn& turn, std::function<void()> make) {
+  turn.is_made = true;
+  uses_.helpers.Post(Helpers::kStateThread, [this, &turn, make = std::move(make)] {
+    make();
+    turn.is_made = false;
+    uses_.wake();
+  });
+}
+
+void StateTurns::Make(Turn& turn, uint64_t wanted) {
+  const uint64_t bytes = std::bit_ceil(std::max(wanted, kLeastBytes));
   CUresult result =
       turn.context != nullptr ? uses_.driver.cuCtxSetCurrent(turn.context) : MakeContext(turn);
   if (result == CUDA_SUCCESS) result = Grow(turn, bytes);
@@ -142,9 +123,19 @@ void StateTurns::Make(Turn& turn, uint64_t bytes) {
   if (result == CUDA_SUCCESS || std::exchange(turn.said, true)) return;
   LogLine(
       "device %d: no second context (%llu MiB) with %llu MiB of memory, code %d: messages of "
-      "several words in mirrored memory reach kernels only at the next launch or wait: %s",
+      "several words in mirrored memory pass only at the next launch or wait: %s",
       turn.device, static_cast<unsigned long long>(kContextBytes >> 20),
       static_cast<unsigned long long>(bytes >> 20), static_cast<int>(result), WhatToDo(result));
+}
+
+CUresult StateTurns::LoadKernels(const DriverTable& driver, Turn& turn) {
+  CUmodule states = nullptr, compares = nullptr;  // end with the context
+  LONGWIRE_TRY(driver.cuModuleLoadData(&states, kStateKernels));
+  LONGWIRE_TRY(driver.cuModuleGetFunction(&turn.store, states, "store_state"));
+  LONGWIRE_TRY(driver.cuModuleGetFunction(&turn.take, states, "take_state"));
+  LONGWIRE_TRY(driver.cuModuleLoadData(&compares, kCompareKernels));
+  LONGWIRE_TRY(driver.cuModuleGetFunction(&turn.patch, compares, "patch_shadow"));
+  return driver.cuModuleGetFunction(&turn.compare, compares, "compare_shadow");
 }
 
 CUresult StateTurns::MakeContext(Turn& turn) {
@@ -160,11 +151,7 @@ CUresult StateTurns::MakeContext(Turn& turn) {
   CUctxCreateParams parameters{};
   if (TakesTurns()) LONGWIRE_TRY(driver.cuCtxCreate_v4(&made, &parameters, 0, device.handle));
   CUresult result = driver.cuCtxSetCurrent(made);
-  if (result == CUDA_SUCCESS) result = driver.cuModuleLoadData(&turn.module, kStateKernels);
-  if (result == CUDA_SUCCESS)
-    result = driver.cuModuleGetFunction(&turn.store, turn.module, "store_state");
-  if (result == CUDA_SUCCESS)
-    result = driver.cuModuleGetFunction(&turn.take, turn.module, "take_state");
+  if (result == CUDA_SUCCESS) result = LoadKernels(driver, turn);
   if (result == CUDA_SUCCESS)
     result = driver.cuStreamCreateWithPriority(&turn.stream, CU_STREAM_NON_BLOCKING, 0);
   if (result == CUDA_SUCCESS) result = driver.cuEventCreate(&turn.after, CU_EVENT_DISABLE_TIMING);
@@ -209,14 +196,12 @@ CUresult StateTurns::Store(const Stream& stream, WholeState& state) {
   Turn& turn = *turns_[static_cast<size_t>(stream.context->device)];
   const Head head;
   std::memcpy(turn.staged, &head, sizeof(head));
-  std::byte* at = turn.staged + sizeof(head);
-  for (const WholeState::Group& group : state.groups()) {
-    const auto bytes = std::as_bytes(std::span(group.words));
-    at = std::ranges::copy(bytes, at).out;
-  }
-  const uint64_t words = state.words();
-  const auto up = static_cast<uint64_t>(at - turn.staged);
-  return Run(turn, stream, {turn.store, words, words, up});
+  const auto blocks = std::as_bytes(state.blocks());
+  std::memcpy(turn.staged + sizeof(head), blocks.data(), blocks.size());
+  const uint64_t count = state.blocks().size(), up = sizeof(head) + blocks.size();
+  turn.busy = true;
+  turn.expected = count;
+  return Run(turn, stream, [&] { return InTurn(turn, {turn.store, count, count, up}); });
 }
 
 CUresult StateTurns::Take(const Stream& stream, std::vector<TakenRange>& ranges) {
@@ -233,20 +218,22 @@ CUresult StateTurns::Take(const Stream& stream, std::vector<TakenRange>& ranges)
     place += range.words * kWord;
     words += range.words;
   }
-  return Run(turn, stream, {turn.take, ranges.size(), words, table, table, place - table});
+  turn.busy = true;
+  turn.expected = words;
+  const Work work{turn.take, ranges.size(), words, table, table, place - table};
+  return Run(turn, stream, [&] { return InTurn(turn, work); });
 }
 
-CUresult StateTurns::Run(Turn& turn, const Stream& stream, Work work) {
+CUresult StateTurns::Run(Turn& turn, const Stream& stream,
+                         const std::function<CUresult()>& in_turn) {
   const DriverTable& driver = uses_.driver;
-  turn.busy = true;
-  turn.expected = work.words;
   CUevent before = nullptr;
   CUresult result = driver.cuEventCreate(&before, CU_EVENT_DISABLE_TIMING);
   if (result == CUDA_SUCCESS) result = driver.cuEventRecord(before, stream.handle);
   if (result == CUDA_SUCCESS) {
     result = uses_.current_context.SetPrimary(turn.context);
     if (result == CUDA_SUCCESS) result = driver.cuStreamWaitEvent(turn.stream, before, 0);
-    if (result == CUDA_SUCCESS) result = InTurn(turn, work);
+    if (result == CUDA_SUCCESS) result = in_turn();
     if (result == CUDA_SUCCESS) result = driver.cuEventRecord(turn.after, turn.stream);
     const CUresult back = uses_.current_context.Set(*stream.context);
     if (result == CUDA_SUCCESS) result = back;
@@ -256,13 +243,14 @@ CUresult StateTurns::Run(Turn& turn, const Stream& stream, Work work) {
   return result;
 }
 
-CUresult StateTurns::InTurn(Turn& turn, Work& work) {
+CUresult StateTurns::InTurn(Turn& turn, const Work& work) {
   const DriverTable& driver = uses_.driver;
   LONGWIRE_TRY(driver.cuMemcpyHtoDAsync_v2(turn.data, turn.staged, work.up, turn.stream));
-  void* parameters[] = {&turn.data, &work.count};
-  const uint64_t blocks = std::clamp<uint64_t>(work.words / kThreads, 1, kMaxBlocks);
-  LONGWIRE_TRY(driver.cuLaunchKernel(work.kernel, static_cast<unsigned>(blocks), 1, 1, kThreads, 1,
-                                     1, 0, turn.stream, parameters, nullptr));
+  uint64_t count = work.count;
+  void* parameters[] = {&turn.data, &count};
+  const uint64_t blocks = std::clamp<uint64_t>(work.words / kTurnThreads, 1, kMaxBlocks);
+  LONGWIRE_TRY(driver.cuLaunchKernel(work.kernel, static_cast<unsigned>(blocks), 1, 1, kTurnThreads,
+                                     1, 1, 0, turn.stream, parameters, nullptr));
   LONGWIRE_TRY(driver.cuMemcpyDtoHAsync_v2(turn.staged, turn.data, sizeof(Head), turn.stream));
   if (work.down == 0) return CUDA_SUCCESS;
   return driver.cuMemcpyDtoHAsync_v2(turn.staged + work.from, turn.data + work.from, work.down,

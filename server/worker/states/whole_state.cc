@@ -2,18 +2,25 @@
 
 #include <algorithm>
 
+#include "wire/live/mirror_state.h"
+
 namespace longwire::worker {
 namespace {
 
 constexpr uint64_t kWordBytes = 8;
+constexpr size_t kWordsOfStoredBlock = StoredBlock::kBytes / kWordBytes;
+// As many full blocks as a kernel stores well within a turn: 32 MiB. Others cost it as much as
+// three.
+constexpr uint64_t kBlocksInATurn = wire::kStateBytes / StoredBlock::kBytes;
+constexpr uint64_t kCostOfOthers = 3;
 
 void AddRun(uint64_t address, std::span<const std::byte> bytes, std::vector<StoredWord>* words) {
   for (size_t at = 0; at < bytes.size();) {
     const uint64_t place = address + at, first = place % kWordBytes;
     const size_t count = std::min<uint64_t>(kWordBytes - first, bytes.size() - at);
     StoredWord word;
-    word.place = place - first | (((uint64_t{1} << count) - 1) << first)
-                                     << StoredWord::kAddressBits;
+    const uint64_t mask = ((uint64_t{1} << count) - 1) << first;
+    word.place = (place - first) | mask << StoredWord::kAddressBits;
     std::ranges::copy(bytes.subspan(at, count), word.now.begin() + static_cast<ptrdiff_t>(first));
     words->push_back(word);
     at += count;
@@ -69,12 +76,38 @@ void WholeState::Merge() {
   static_cast<void>(share_.Resize(all * sizeof(StoredWord)));  // less than before
 }
 
+void WholeState::AddBlock(const Mirror& mirror, std::span<const StoredWord> words) {
+  StoredBlock& block = blocks_.emplace_back();
+  block.place = words.front().address() / StoredBlock::kBytes * StoredBlock::kBytes;
+  for (uint64_t i = 0; i < StoredBlock::kBytes; ++i) {
+    const uint64_t offset = block.place + i - mirror.address;
+    if (offset < mirror.bytes) block.was[i] = block.now[i] = mirror.shadow->data()[offset];
+  }
+  for (const StoredWord& word : words) {
+    const uint64_t begin = word.address() - block.place;
+    block.mask |= uint64_t{word.mask()} << begin;
+    EachByte(mirror, word, [&](std::byte, size_t at) { block.now[begin + at] = word.now[at]; });
+  }
+  if (words.size() == kWordsOfStoredBlock) block.place |= StoredBlock::kFull;
+}
+
 void WholeState::ReadShadows() {
-  for (Group& group : groups_) {
-    for (StoredWord& word : group.words) {
-      EachByte(*group.mirror, word, [&](std::byte byte, size_t at) { word.was[at] = byte; });
+  const uint64_t before = share_.bytes();
+  uint64_t cost = 0;
+  blocks_.clear();
+  for (const Group& group : groups_) {
+    const std::vector<StoredWord>& words = group.words;
+    for (size_t i = 0; i < words.size();) {
+      const size_t first = i;
+      const uint64_t block = words[i].address() / StoredBlock::kBytes;
+      while (i < words.size() && words[i].address() / StoredBlock::kBytes == block) ++i;
+      cost += i - first == kWordsOfStoredBlock ? 1 : kCostOfOthers;
+      if (cost > kBlocksInATurn) break;
+      AddBlock(*group.mirror, std::span(words).subspan(first, i - first));
     }
   }
+  fits_ = cost <= kBlocksInATurn && share_.Resize(before + blocks_.size() * sizeof(StoredBlock));
+  if (!fits_) blocks_ = {};
   has_shadows.store(true);
 }
 
@@ -82,6 +115,8 @@ void WholeState::UpdateShadows() {
   for (const Group& group : groups_) {
     for (const StoredWord& word : group.words) {
       EachByte(*group.mirror, word, [&](std::byte& byte, size_t at) { byte = word.now[at]; });
+      const uint64_t begin = std::max(word.address(), group.mirror->address);
+      group.mirror->NoteChange(begin - group.mirror->address, kWordBytes);
     }
   }
 }
@@ -92,12 +127,6 @@ void WholeState::CountDone() {
 
 void WholeState::Drop(const Mirror& mirror) {
   std::erase_if(groups_, [&](const Group& group) { return group.mirror.get() == &mirror; });
-}
-
-size_t WholeState::words() const {
-  size_t all = 0;
-  for (const Group& group : groups_) all += group.words.size();
-  return all;
 }
 
 }  // namespace longwire::worker

@@ -17,19 +17,29 @@
 
 namespace longwire::worker {
 
-// As the kernel reads it (state_kernels.h). Bytes whose bits are not set in the mask count for
-// nothing.
+// Bytes whose bits are not set in the mask count for nothing.
 struct StoredWord {
   static constexpr uint64_t kAddressBits = 56;
 
   uint64_t place = 0;  // the aligned address, and above it a bit for each changed byte
   std::array<std::byte, 8> now = {};
-  std::array<std::byte, 8> was = {};  // in the shadow
 
   uint64_t address() const { return place & ((uint64_t{1} << kAddressBits) - 1); }
   uint8_t mask() const { return static_cast<uint8_t>(place >> kAddressBits); }
 };
-static_assert(sizeof(StoredWord) == 24);
+static_assert(sizeof(StoredWord) == 16);
+
+// The changed words of 64 bytes, as the kernel reads them (state_kernels.h). `was` is what the
+// shadow has, and so is `now` where a byte has not changed.
+struct StoredBlock {
+  static constexpr uint64_t kBytes = 64;
+  static constexpr uint64_t kFull = 1;  // in `place`: each of its words has changed
+
+  uint64_t place = 0;  // the address
+  uint64_t mask = 0;   // a bit for each changed byte
+  std::array<std::byte, kBytes> was = {}, now = {};
+};
+static_assert(sizeof(StoredBlock) == 144);
 
 class WholeState {
  public:
@@ -49,21 +59,28 @@ class WholeState {
            uint64_t delta_bytes);
   // Of a word that was pushed several times the newest bytes stay.
   void Merge();
-  // What the shadows have. Completion thread, as the next two.
+  // What the shadows have: makes the blocks. Completion thread, as the next two.
   void ReadShadows();
+  // Whether there are blocks: else it is more than a kernel stores in a turn, or there is no
+  // memory for them. After has_shadows.
+  bool fits() const { return fits_; }
   void UpdateShadows();
   void CountDone();
   // A mirror that ends: nobody looks at it any more.
   void Drop(const Mirror& mirror);
 
-  size_t words() const;
+  std::span<const StoredBlock> blocks() const { return blocks_; }
   std::vector<Group>& groups() { return groups_; }
   // Bytes of the deltas since the last state was complete.
   uint64_t delta_bytes = 0;
   std::atomic<bool> has_shadows{false};
 
  private:
+  void AddBlock(const Mirror& mirror, std::span<const StoredWord> words);
+
   std::vector<Group> groups_;
+  std::vector<StoredBlock> blocks_;
+  bool fits_ = false;
   HostMemory::Share share_;
 };
 

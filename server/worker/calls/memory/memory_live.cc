@@ -195,6 +195,7 @@ void Finish(WorkerSession& session, const PushedWords& words) {
     const wire::StoredPart part = wire::PartToStore(run.was, run.bytes);
     std::byte* shadow = words.mirror->shadow->data() + run.offset + part.begin;
     std::ranges::copy(run.bytes.subspan(part.begin, part.bytes), shadow);
+    words.mirror->NoteChange(run.offset + part.begin, part.bytes);
   }
 }
 
@@ -291,6 +292,7 @@ bool SendWord(WorkerSession& session, const std::vector<LookPart>& parts,
   wire::AppendWord(word, &delta);
   ++part.mirror->looked;
   std::copy_n(word.is.begin(), word.bytes, part.mirror->shadow->data() + word.offset);
+  part.mirror->NoteChange(word.offset, word.bytes);
   session.down().Mirror(part.mirror->id, delta);
   return true;
 }
@@ -328,6 +330,7 @@ void SendWords(WorkerSession& session, const std::vector<LookPart>& parts) {
           part.mirror->address + offset, wire::kDeltaBytes - wire::kMaxDeltaOfPage, &delta);
       if (delta.empty()) continue;
       ++part.mirror->looked;
+      NoteDelta(*part.mirror, delta);
       session.down().Mirror(part.mirror->id, delta);
       delta.clear();
     }
@@ -384,8 +387,9 @@ CUresult Do_lwMirrorLook(CallContext& context, const calls::lwMirrorLook& call,
                          calls::lwMirrorLook::Reply*) {
   WorkerSession& session = context.session();
   if (call.mirror.empty()) return StoreKept(context);
-  if (context.call().step != 0) return FinishLook(context);
   if (call.whole && (call.independent || context.capturing())) return CUDA_ERROR_INVALID_VALUE;
+  if (call.whole && IsCompared(call)) return LookByComparing(context, call);
+  if (context.call().step != 0) return FinishLook(context);
   auto parts = std::make_shared<std::vector<LookPart>>();
   CUresult result = PartsOf(call, session.mirrors(), parts.get());
   if (result != CUDA_SUCCESS) return result;

@@ -90,8 +90,17 @@ CUresult PullBehindWork(CallContext& context, const calls::lwMirrorPull& call,
 
 }  // namespace
 
+void NoteDelta(const Mirror& mirror, std::span<const std::byte> delta) {
+  if (mirror.changed_pages == nullptr) return;
+  std::vector<wire::DeltaRun> runs;
+  static_cast<void>(wire::ReadDelta(delta, mirror.bytes, &runs, wire::MaskedAs::kPages));  // ours
+  for (const wire::DeltaRun& run : runs) {
+    mirror.NoteChange(run.offset, std::max(run.bytes.size(), 8 * run.mask.size()));
+  }
+}
+
 bool SendChanges(WorkerSession& session, const Mirror& mirror, uint64_t offset,
-                 std::span<const std::byte> device) {
+                 std::span<const std::byte> device, bool device_knows) {
   std::vector<std::byte> delta;
   bool any = false;
   while (!device.empty()) {
@@ -99,6 +108,7 @@ bool SendChanges(WorkerSession& session, const Mirror& mirror, uint64_t offset,
         wire::AppendDelta(device, mirror.shadow->data() + offset, offset, wire::PageForm::kMasked,
                           wire::kDeltaBytes - wire::kMaxDeltaOfPage, &delta);
     if (!delta.empty()) session.down().Mirror(mirror.id, delta);
+    if (!device_knows) NoteDelta(mirror, delta);
     any |= !delta.empty();
     delta.clear();
     offset += done;
@@ -132,6 +142,7 @@ CUresult PushRuns(CallContext& context, const std::shared_ptr<Mirror>& mirror,
     for (const wire::DeltaRun& run : *runs) {
       if (!good || !copied) break;
       std::memcpy(mirror->shadow->data() + run.offset, run.bytes.data(), run.bytes.size());
+      mirror->NoteChange(run.offset, run.bytes.size());
     }
     session.staging().Release(*stream, block);
   });
@@ -148,7 +159,9 @@ CUresult Do_lwMirrorRemove(CallContext& context, const calls::lwMirrorRemove& ca
                            calls::lwMirrorRemove::Reply*) {
   Mirrors& mirrors = context.session().mirrors();
   if (auto mirror = mirrors.Find(call.mirror)) context.session().kept_states().Drop(*mirror);
-  return mirrors.Remove(call.mirror);
+  const CUresult result = mirrors.Remove(call.mirror);
+  context.session().state_turns().SweepShadows();
+  return result;
 }
 
 CUresult Do_lwMirrorPush(CallContext& context, const calls::lwMirrorPush& call,

@@ -56,14 +56,6 @@ CUresult AddPart(CallContext& context, const calls::lwMirrorState& call) {
   return kept.state->Add(mirror, runs, call.delta.size()) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-// Only memory that was leased: other memory may be the first context's alone.
-bool IsReachable(WorkerSession& session, int32_t device, uint64_t address, uint64_t bytes) {
-  const wire::Window& window = session.devices()[static_cast<size_t>(device)].window;
-  Memory::Range nearest;
-  return address - window.base < window.bytes && bytes <= window.bytes - (address - window.base) &&
-         session.memory().MayAccess(address, bytes, &nearest);
-}
-
 bool IsReachable(WorkerSession& session, int32_t device, WholeState& state) {
   return std::ranges::all_of(state.groups(), [&](const WholeState::Group& group) {
     return IsReachable(session, device, group.mirror->address, group.mirror->bytes);
@@ -138,6 +130,13 @@ std::shared_ptr<std::vector<wire::DeltaRun>> NextRuns(const WholeState::Group& g
 
 }  // namespace
 
+bool IsReachable(WorkerSession& session, int32_t device, uint64_t address, uint64_t bytes) {
+  const wire::Window& window = session.devices()[static_cast<size_t>(device)].window;
+  Memory::Range nearest;
+  return address - window.base < window.bytes && bytes <= window.bytes - (address - window.base) &&
+         session.memory().MayAccess(address, bytes, &nearest);
+}
+
 CUresult StoreKept(CallContext& context) {
   WorkerSession& session = context.session();
   Kept& kept = KeptOf(context);
@@ -182,7 +181,7 @@ CUresult Do_lwMirrorState(CallContext& context, const calls::lwMirrorState& call
   if (!kept.state->has_shadows) return kNotYet;
   const int32_t device = context.stream()->context->device;
   auto answer = StateTurns::Answer::kNever;
-  if (IsReachable(session, device, *kept.state)) {
+  if (kept.state->fits() && IsReachable(session, device, *kept.state)) {
     answer = session.state_turns().Prepare(device, StateTurns::BytesFor(*kept.state));
   }
   if (answer == StateTurns::Answer::kNotYet) return kNotYet;

@@ -14,9 +14,12 @@
 namespace longwire::worker {
 
 // Sends where the device's bytes differ from the shadow, which is like them afterwards. False:
-// nowhere.
+// nowhere. Whether the shadow's copy on the device is so already.
 bool SendChanges(WorkerSession& session, const Mirror& mirror, uint64_t offset,
-                 std::span<const std::byte> device);
+                 std::span<const std::byte> device, bool device_knows = false);
+
+// The shadow has changed where the delta says.
+void NoteDelta(const Mirror& mirror, std::span<const std::byte> delta);
 
 // Copies masked or checked runs of at most `room` bytes to the device, in any order. kNotYet
 // without staging memory.
@@ -46,5 +49,13 @@ struct WholeLook {
 };
 // What follows once the copies are made: kNotYet until it is issued.
 CUresult FinishLook(CallContext& context);
+
+// A whole look at more than is copied: the device compares (states/compared_look.h).
+bool IsCompared(const calls::lwMirrorLook& look);
+CUresult LookByComparing(CallContext& context, const calls::lwMirrorLook& look);
+
+// Whether the second context can reach it. Only memory that was leased: other memory may be the
+// first context's alone.
+bool IsReachable(WorkerSession& session, int32_t device, uint64_t address, uint64_t bytes);
 
 }  // namespace longwire::worker
