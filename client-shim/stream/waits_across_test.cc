@@ -22,13 +22,16 @@ class WaitsAcrossTest : public testing::WithContext {
     Work(stream);
     ASSERT_TRUE(Eventually([stream] { return stream->Idle(); }));
   }
-  // Another's, in a stream that nothing holds up: what was to run before it has run.
+  // Another's, behind nothing: what was to run before it has run. Held, as a server does not say
+  // that a function has ended before the program does.
   void RunOneMore() {
     std::atomic<int> runs{0};
     uint64_t position = 0;
     Stream* stream = NewTestStream();
+    fake_.Hold(stream);
     ASSERT_EQ(RunAcross(stream, &Count, &runs, true, &position), CUDA_SUCCESS);
     ASSERT_TRUE(Eventually([&] { return runs == 1; }));
+    fake_.LetGo(stream);
   }
   // Of the function that was queued last.
   uint64_t Ticket() {

@@ -1,5 +1,5 @@
-// The software device's driver, for tests that are linked with longwire_driver and compiled with its
-// path, LONGWIRE_SOFTWARE_DRIVER.
+// The software device's driver, for tests that are linked with longwire_driver and compiled with
+// its path, LONGWIRE_SOFTWARE_DRIVER.
 #pragma once
 
 #include <gtest/gtest.h>
