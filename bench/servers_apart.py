@@ -37,7 +37,8 @@ FIGURE = re.compile(r"^(upload|copy)_\d+MiB\s+([0-9.]+) GB/s$", re.MULTILINE)
 PASSED = re.compile(r"(\d+) bytes up, (\d+) bytes down")
 
 
-WAYS = (("server to server", ""), ("in pieces", "whole-copies"), ("through the program", "bridges"))
+WAYS = (("server to server", ""), ("begun when told", "early-copies"),
+        ("in pieces", "whole-copies"), ("through the program", "bridges"))
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ longwire_test(client_shim_test
           mirror/program_state_test.cc mirror/standstill_test.cc mirror/words_test.cc
           session/coverage_test.cc session/distrust_test.cc session/round_trips_test.cc
           session/upload_end_test.cc
-          stream/capture_test.cc
+          stream/capture_test.cc stream/waits_across_test.cc
           support/handle_table_test.cc
           tracing/server_clock_test.cc
   LIBS client_shim_core)

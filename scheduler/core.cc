@@ -150,10 +150,10 @@ void Core::Handle(const SharingChanged& event) {
   }
 }
 
-std::optional<PriorityClass> Core::ClassOf(const TenantName& name) const {
+std::optional<TenantTerms> Core::TermsOf(const TenantName& name) const {
   const auto tenant = registry_.tenants().find(name);
-  if (tenant == registry_.tenants().end()) return std::nullopt;
-  return tenant->second.priority_class;
+  if (tenant == registry_.tenants().end() || tenant->second.sessions.empty()) return std::nullopt;
+  return TenantTerms{tenant->second.priority_class, tenant->second.weight};
 }
 
 Snapshot Core::snapshot() const {

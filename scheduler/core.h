@@ -38,8 +38,8 @@ class Core {
 
   // Everything, for people and for metrics; O(n).
   Snapshot snapshot() const;
-  // The tenant's class as it is in force; none: it never had a session.
-  std::optional<PriorityClass> ClassOf(const TenantName& tenant) const;
+  // The tenant's terms as they are in force; none: it has no session.
+  std::optional<TenantTerms> TermsOf(const TenantName& tenant) const;
 
  private:
   void Handle(const SessionOpened& event);

@@ -29,6 +29,13 @@ enum class PriorityClass {
 // A tenant's weight is clamped to the range from 1 to this.
 inline constexpr uint32_t kMaxWeight = 10'000;
 
+// Of a tenant, and of all its sessions.
+struct TenantTerms {
+  PriorityClass priority_class = PriorityClass::kBestEffort;
+  uint32_t weight = 1;
+  bool operator==(const TenantTerms&) const = default;
+};
+
 struct SessionInfo {
   SessionId id = 0;
   TenantName tenant;

@@ -279,7 +279,8 @@ CUresult CopyAcross(Stream* stream, const CopySide& destination, const CopySide&
   }
   Retain(stream);
   uint64_t position = 0;
-  CUresult result = RunAcross(stream, &MakeCopy, job.get(), &position);
+  const bool between = job->to != nullptr && job->from != nullptr;
+  CUresult result = RunAcross(stream, &MakeCopy, job.get(), between, &position);
   if (result != CUDA_SUCCESS) {
     Release(stream);
     return result;

@@ -361,6 +361,18 @@ bool ClientSession::OnProgress(const wire::DownHeader& header, wire::Reader& rea
   return true;
 }
 
+void ClientSession::NoteFinished(Stream* stream, uint64_t position) {
+  {
+    base::MutexLock state(state_mutex_);
+    if (stream->context->sticky.load() != 0 || ended() != CUDA_SUCCESS) return;
+    if (position > stream->finished.load(std::memory_order_relaxed)) {
+      stream->finished.store(position, std::memory_order_release);
+    }
+    state_changed_.NotifyAll();
+  }
+  down_memory_->PokeConsumer();  // for a thread that waits for it and reads meanwhile
+}
+
 void ClientSession::EndsWith(Stream* stream, uint64_t position, const Ending& ending) {
   if (position == kNoPosition) return EndNow(ending);
   ends_.Add(stream->id, position, ending);

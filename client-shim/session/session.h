@@ -244,6 +244,9 @@ class ClientSession {
 
   // The ending comes when the worker reports the call at `position`; at once, if it was not queued.
   void EndsWith(Stream* stream, uint64_t position, const Ending& ending);
+  // The call at `position`, and all before it, has finished without the worker's word. Nothing
+  // where the stream's context has failed.
+  void NoteFinished(Stream* stream, uint64_t position) LONGWIRE_EXCLUDES(state_mutex_);
   // Progress of streams.
   void AddStream(Stream* stream) LONGWIRE_EXCLUDES(state_mutex_);
   // nullptr if there is none.

@@ -30,7 +30,8 @@ struct HostFunction {
   void* data = nullptr;
   uint32_t context_number = 0;
   bool persistent = false;
-  bool across = false;  // ours, between servers
+  bool across = false;   // ours, between servers
+  bool at_once = false;  // without the worker's word
   bool is_destructor = false;
 };
 
@@ -92,19 +93,24 @@ void Call(const HostFunction& host) {
   thread.runs_host_function = false;
 }
 
-void Run(ClientSession& session, uint64_t ticket) {
-  HostFunction host;
-  if (Take(ticket, &host)) {
-    // A host function takes the contents of its memory for the results of earlier work, so it is
-    // not called if they are missing. A callback gets the error.
-    bool is_there = ReturnDeviceWrites() == CUDA_SUCCESS;
-    if (is_there || host.callback != nullptr || host.is_destructor) Call(host);
-    SendHostWrites();
-  }
-  if (host.is_destructor) return;
+void CallInOrder(const HostFunction& host) {
+  // A host function takes the contents of its memory for the results of earlier work, so it is not
+  // called if they are missing. A callback gets the error.
+  bool is_there = ReturnDeviceWrites() == CUDA_SUCCESS;
+  if (is_there || host.callback != nullptr || host.is_destructor) Call(host);
+  SendHostWrites();
+}
+
+void SayDone(ClientSession& session, uint64_t ticket) {
   calls::lwHostFunctionDone done;
   done.ticket = ticket;
   session.Submit({}, done);
+}
+
+void Run(ClientSession& session, uint64_t ticket) {
+  HostFunction host;
+  if (Take(ticket, &host)) CallInOrder(host);
+  if (!host.is_destructor) SayDone(session, ticket);
 }
 
 // Runs what has become ready, until nothing waits any more.
@@ -139,13 +145,33 @@ uint64_t NewHostFunction(CUhostFn function, void* data, uint32_t context_number,
   return Add(host);
 }
 
-uint64_t NewFunctionAcross(CUhostFn function, void* data, uint32_t context_number) {
+uint64_t NewFunctionAcross(CUhostFn function, void* data, uint32_t context_number, bool at_once) {
   HostFunction host;
   host.function = function;
   host.data = data;
   host.context_number = context_number;
   host.across = true;
+  host.at_once = at_once;
   return Add(host);
+}
+
+// The ticket stays until the stream's progress ends it: the worker still says that it was reached.
+void RunFunctionAcross(Stream* stream, uint64_t ticket, uint64_t position) {
+  HostFunctions& table = TheHostFunctions();
+  HostFunction host;
+  {
+    base::MutexLock lock(table.mutex);
+    auto found = table.functions.find(ticket);
+    if (found == table.functions.end()) return;
+    host = found->second;
+  }
+  Retain(stream);
+  table.across_thread.Post([host, stream, ticket, position] {
+    CallInOrder(host);
+    SayDone(*stream->session, ticket);
+    stream->session->NoteFinished(stream, position);
+    Release(stream);
+  });
 }
 
 uint64_t NewHostWait(HostCondition ready, CUhostFn then, void* data, uint32_t context_number) {
@@ -247,6 +273,7 @@ bool RunHostFunction(ClientSession& session, uint64_t ticket) {
     auto found = table.functions.find(ticket);
     bool there = found != table.functions.end();
     if (ticket >= table.next) return false;
+    if (there && found->second.at_once) return true;
     across = there && found->second.across;
     if (there && found->second.persistent && !session.transfers().GraphsWrite()) return false;
     if (there && found->second.ready != nullptr) {

@@ -13,8 +13,12 @@ struct Stream;
 // A ticket for a host function. A persistent one (of a graph) may run many times.
 uint64_t NewHostFunction(CUhostFn function, void* data, uint32_t context_number, bool persistent);
 // The same for what this client itself does between servers, once: other host functions do not wait
-// for it, and it may wait for work.
-uint64_t NewFunctionAcross(CUhostFn function, void* data, uint32_t context_number);
+// for it, and it may wait for work. `at_once`: it does not run when the worker has reached it, but
+// by RunFunctionAcross.
+uint64_t NewFunctionAcross(CUhostFn function, void* data, uint32_t context_number, bool at_once);
+// All before it has finished, whether or not the worker has reached it. The stream's call at that
+// position has finished when the function has, unless its context has failed.
+void RunFunctionAcross(Stream* stream, uint64_t ticket, uint64_t position);
 // A function that runs as soon as ready(data) is true. Other host functions do not wait for it.
 using HostCondition = bool (*)(const void* data);
 uint64_t NewHostWait(HostCondition ready, CUhostFn then, void* data, uint32_t context_number);

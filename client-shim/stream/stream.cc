@@ -246,14 +246,23 @@ bool IsOrdered(const Stream* stream, const Stream* earlier) {
   return stream != nullptr && (WaitCovers(stream, earlier) || WaitCovers(earlier, stream));
 }
 
-bool IsReachedAtOnce(const Stream* stream) {
-  if (!stream->Unheld()) return false;
+namespace {
+
+// Of the stream, and of all with which its next work is ordered.
+bool AreAll(const Stream* stream, bool (Stream::*so)() const) {
+  if (!(stream->*so)()) return false;
   if (stream->kind == StreamKind::kNonBlocking) return true;
   base::MutexLock lock(stream->context->mutex);
   return std::ranges::all_of(stream->context->streams, [&](const Stream* earlier) {
-    return !IsOrdered(stream, earlier) || earlier->Unheld();
+    return !IsOrdered(stream, earlier) || (earlier->*so)();
   });
 }
+
+}  // namespace
+
+bool IsReachedAtOnce(const Stream* stream) { return AreAll(stream, &Stream::Unheld); }
+
+bool IsFinished(const Stream* stream) { return AreAll(stream, &Stream::Idle); }
 
 bool Belongs(const Stream* stream, const Context* context) {
   return stream->context == context || stream->owner == context;

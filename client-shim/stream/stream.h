@@ -112,6 +112,9 @@ bool IsOrdered(const Stream* stream, const Stream* earlier);
 // those with which it is ordered, cannot be held up.
 bool IsReachedAtOnce(const Stream* stream);
 
+// True if all that its next work would wait for has finished, and the program may know it.
+bool IsFinished(const Stream* stream);
+
 // True if a wait for `awaited` covers the work of `other`: they are the same stream, or the legacy
 // stream orders them, for which no call is needed.
 bool WaitCovers(const Stream* awaited, const Stream* other);

@@ -9,6 +9,7 @@
 #include "client-shim/stream/capture.h"
 #include "longwire/calls.h"
 #include "wire/guards.h"
+#include "wire/switches.h"
 
 namespace longwire::shim {
 namespace {
@@ -75,11 +76,17 @@ CUresult WaitAcross(Stream* stream, const Where& where, Stream* awaited, uint64_
   return result;
 }
 
-CUresult RunAcross(Stream* stream, CUhostFn function, void* data, uint64_t* position) {
+CUresult RunAcross(Stream* stream, CUhostFn function, void* data, bool at_once,
+                   uint64_t* position) {
+  static const bool never = wire::IsSwitchedOff("early-copies");
   LONGWIRE_TRY(RefuseWhileCapturing(stream));
   Where where;
   LONGWIRE_TRY(OpenWhere(stream, &where));
-  return Submit(stream, where, NewFunctionAcross(function, data, where.context), position);
+  const bool runs = at_once && !never && IsFinished(stream);
+  const uint64_t ticket = NewFunctionAcross(function, data, where.context, runs);
+  LONGWIRE_TRY(Submit(stream, where, ticket, position));
+  if (runs) RunFunctionAcross(stream, ticket, *position);
+  return CUDA_SUCCESS;
 }
 
 }  // namespace longwire::shim

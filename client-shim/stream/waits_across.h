@@ -19,7 +19,8 @@ CUresult WaitAcross(Stream* stream, const Where& where, Stream* awaited, uint64_
 
 // The function runs when the stream gets there, and the later work waits until it has. It may wait
 // for work of other streams. *position is the call's. If the call could not be queued, the function
-// does not run.
-CUresult RunAcross(Stream* stream, CUhostFn function, void* data, uint64_t* position);
+// does not run. `at_once`: where all that the stream would wait for has finished already, it runs
+// without asking the server, and the stream counts as finished when it has.
+CUresult RunAcross(Stream* stream, CUhostFn function, void* data, bool at_once, uint64_t* position);
 
 }  // namespace longwire::shim

@@ -153,8 +153,12 @@ TEST(AdviceTest, SessionsGetTheTermsThatThePolicySays) {
   core.On(Time{0}, Open(1, "urgent"));
   core.On(Time{0}, Open(2, "heavy", 2));
   core.On(Time{0}, Open(3, "usual", 7));
-  EXPECT_EQ(scheduler::PriorityClass::kLatencyCritical, core.ClassOf("urgent"));
-  EXPECT_EQ(scheduler::PriorityClass::kBestEffort, core.ClassOf("heavy"));
+  using scheduler::PriorityClass;
+  const auto class_of = [&core](const char* tenant) {
+    return core.TermsOf(tenant).value().priority_class;
+  };
+  EXPECT_EQ(PriorityClass::kLatencyCritical, class_of("urgent"));
+  EXPECT_EQ(PriorityClass::kBestEffort, class_of("heavy"));
   const auto tenants = core.snapshot().tenants;
   ASSERT_EQ(3u, tenants.size());
   EXPECT_EQ(40u, tenants[0].weight);

@@ -36,8 +36,9 @@ void Warden::Do(int, const SetQuota& request) {
   limits_due_ |= ledger_->ceiling(tenant) != std::max(part.ceiling, request.memory);
   ledger_->SetPool(tenant, part.ceiling, part.spare);
   ledger_->SetReservation(tenant, request.reserved);
+  if (ledger_->latency_critical(tenant) == request.latency_critical) return;
   ledger_->SetLatencyCritical(tenant, request.latency_critical);
-  if (tenant != 0) latency_critical_[request.tenant] = request.latency_critical;
+  SetWeights(tenant);
 }
 
 void Warden::End(const keeper::EndWorker& end) {

@@ -153,11 +153,12 @@ bool Warden::KeepWarm() {
     if (warm[device] >= wanted) continue;
     lacks = true;
     if (now < state.after) continue;
+    if (now < state.started + kWarmBesideCritical && HasLatencyCritical(device)) continue;
     std::string sentence;
     if (StartNewWorker({device}, {}, &sentence) == 0) {
       state.after = now + kKeeperRetry;
-    } else if (HasLatencyCritical(device)) {
-      state.after = now + kWarmBesideCritical;
+    } else {
+      state.started = now;
     }
     return true;  // one at a time: sessions come first
   }

@@ -128,9 +128,15 @@ std::vector<std::string> Warden::CacheVariables(const Worker& worker) const {
 
 void Warden::AssignFolders(const Worker& worker, const std::string& tenant) {
   if (!worker.walled) return compile_cache_.Assign(worker.number, tenant);
-  auto critical = latency_critical_.find(tenant);
   starter_.Assign(worker.process.pid, options_.compile_cache.empty() ? "" : tenant,
-                  critical != latency_critical_.end() && critical->second);
+                  ledger_->latency_critical(TenantNumber(tenant)));
+}
+
+void Warden::SetWeights(uint32_t tenant) {
+  for (const auto& [number, worker] : workers_) {
+    if (!worker.walled || worker.session == 0 || worker.tenant != tenant) continue;
+    starter_.Assign(worker.process.pid, "", ledger_->latency_critical(tenant));
+  }
 }
 
 void Warden::ReadStarter() {

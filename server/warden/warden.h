@@ -130,6 +130,7 @@ class Warden {
   // When the next worker is started ahead on a device.
   struct Warm {
     Clock::time_point after{};
+    Clock::time_point started{};  // the last one
     std::chrono::milliseconds pause{0};
   };
 
@@ -195,6 +196,8 @@ class Warden {
   std::string WallsText(bool standing) const;
   std::vector<std::string> CacheVariables(const Worker& worker) const;
   void AssignFolders(const Worker& worker, const std::string& tenant);
+  // Of the processors, among workers that have control groups.
+  void SetWeights(uint32_t tenant);
   void ReadStarter();
   void Kill(const Worker& worker);
   void OnKeeperEnded(int32_t device);
@@ -214,22 +217,21 @@ class Warden {
   void HangUpLate(int32_t device);
   void TakeState(Keeper& keeper, keeper::KeeperState state);
   bool KeepWarm();
-  // Whether a session of a latency-critical tenant has the device.
+  // Whether a session of a tenant that is latency critical now has the device.
   bool HasLatencyCritical(int32_t device) const;
   void WarmDied(const Worker& worker);
 
   Options options_;
   CompileCache compile_cache_;
   StarterClient starter_;
-  base::PollSet::Entry starter_said_;             // of this pass
-  Clock::time_point starter_after_{};             // the next attempt to start it
-  std::string walls_problem_;                     // why there are none
-  bool was_separate_ = false;                     // a starter has run
-  bool cannot_separate_ = false;                  // this host gives no walls
-  std::map<std::string, bool> latency_critical_;  // by tenant
-  std::string driver_;                            // path of the library
-  bool software_ = false;                         // it is the software device
-  bool own_network_ = false;                      // workers get an empty network namespace
+  base::PollSet::Entry starter_said_;  // of this pass
+  Clock::time_point starter_after_{};  // the next attempt to start it
+  std::string walls_problem_;          // why there are none
+  bool was_separate_ = false;          // a starter has run
+  bool cannot_separate_ = false;       // this host gives no walls
+  std::string driver_;                 // path of the library
+  bool software_ = false;              // it is the software device
+  bool own_network_ = false;           // workers get an empty network namespace
   std::unique_ptr<keeper::TenantLedger> ledger_;
   std::map<std::string, uint32_t> tenants_;  // their numbers in the ledger
   wire::Descriptor listener_;

@@ -64,6 +64,32 @@ TEST_F(PoliciesTest, WhatAReloadThatIsUnderWayHasIsNotDecidedByAnother) {
   EXPECT_EQ("configured ", Names());
 }
 
+TEST_F(PoliciesTest, WhatAPolicySaysOfATenantIsInForceUntilItOrTheSchedulerEnds) {
+  using scheduler::PriorityClass;
+  const auto terms = [this] { return scheduling_.Terms().at("urgent"); };
+  const scheduler::TenantTerms configured{PriorityClass::kBestEffort, 3};
+  const scheduler::TenantTerms advised{PriorityClass::kLatencyCritical, 3};
+  scheduler::SessionInfo info;
+  info.id = 1;
+  info.tenant = "urgent";
+  info.weight = 3;
+  info.devices = {0};
+  const auto page = scheduling_.Open(info);
+  ASSERT_TRUE(Load("terms", "terms")) << sentence_;
+  EXPECT_EQ(terms(), configured);
+  ASSERT_TRUE(policies_.SetValue("terms", "terms", "tenant:urgent", 1, &sentence_)) << sentence_;
+  scheduling_.ChangeTenant("urgent", PriorityClass::kBestEffort, 3);
+  EXPECT_EQ(terms(), advised);
+  SchedulingOptions off;
+  off.enabled = false;
+  scheduling_.Change(off);
+  EXPECT_EQ(terms(), configured);
+  scheduling_.Change({});
+  EXPECT_EQ(terms(), advised);
+  ASSERT_TRUE(policies_.Unload("terms", &sentence_)) << sentence_;
+  EXPECT_EQ(terms(), configured);
+}
+
 TEST_F(PoliciesTest, AReloadThatIsRefusedIsInNobodysWay) {
   ASSERT_TRUE(policies_.Prepare(With("configured", "favourite"), &sentence_)) << sentence_;
   policies_.Abandon();

@@ -32,7 +32,7 @@ void Scheduling::TakeProgram(std::shared_ptr<policy::Program> program) {
     const scheduler::SessionInfo& info = worker.info;
     Deliver(scheduler::TenantChanged{info.tenant, info.priority_class, info.weight});
   }
-  TakeClasses();
+  TakeTerms();
 }
 
 void Scheduling::Use(std::shared_ptr<policy::Program> program) {
@@ -42,16 +42,31 @@ void Scheduling::Use(std::shared_ptr<policy::Program> program) {
   eventfd_write(wake_.get(), 1);
 }
 
-// A policy may say another class than the configuration.
-void Scheduling::TakeClasses() {
-  if (!options_.enabled) return;
+// A policy may say others than the configuration. While the scheduler is off nobody asks it.
+void Scheduling::TakeTerms() {
+  std::map<std::string, scheduler::TenantTerms> terms;
+  for (const auto& [id, worker] : workers_) {
+    terms[worker.info.tenant] = {worker.info.priority_class, worker.info.weight};
+  }
+  for (auto& [tenant, its] : terms) {
+    if (options_.enabled) its = core_.TermsOf(tenant).value_or(its);
+  }
   for (auto& [number, device] : devices_) {
     for (Seat& seat : device.seats) {
-      if (const auto known = core_.ClassOf(seat.tenant)) {
-        seat.best_effort = *known == scheduler::PriorityClass::kBestEffort;
-      }
+      const bool best_effort =
+          terms[seat.tenant].priority_class == scheduler::PriorityClass::kBestEffort;
+      if (std::exchange(seat.best_effort, best_effort) != best_effort) SetTimeSlice(seat);
     }
   }
+  if (terms == terms_) return;
+  terms_ = std::move(terms);
+  terms_told_ = false;
+  eventfd_write(wake_.get(), 1);
+}
+
+std::map<std::string, scheduler::TenantTerms> Scheduling::Terms() {
+  base::MutexLock lock(mutex_);
+  return terms_;
 }
 
 // It was slow or answered nonsense: what it said about tenants goes with it.

@@ -1,5 +1,8 @@
 // Policies and the table of sessions: who asks them, and what workers and the warden get.
+#include <map>
 #include <memory>
+#include <set>
+#include <string>
 
 #include "server/daemon/sessions/session_table.h"
 #include "server/daemon/sessions/terms.h"
@@ -58,6 +61,22 @@ void SessionTable::RepeatTerms() {
   warden_->SetLogTerms(LogTermsOf(*config));
   warden_->SetGrace(config::ResumeGrace(*config));
   memory_policy_->Repeat();
+}
+
+void SessionTable::TellTerms() {
+  std::map<std::string, bool> latency_critical;
+  std::set<std::string> best_effort;
+  for (const auto& [tenant, terms] : scheduling_->Terms()) {
+    const bool critical = terms.priority_class == scheduler::PriorityClass::kLatencyCritical;
+    latency_critical[tenant] = critical;
+    if (!critical) best_effort.insert(tenant);
+  }
+  warden_->SetLatencyCritical(latency_critical);
+  if (!awake_cores_.SetBestEffort(std::move(best_effort))) return;
+  const auto config = live_.Get();
+  for (const auto& session : List()) {
+    session->lane(0).SetTerms(config::ResumeGrace(*config), config->compression());
+  }
 }
 
 void SessionTable::SendNewTerms(const config::LiveConfig::Snapshot& before,

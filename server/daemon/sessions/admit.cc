@@ -124,9 +124,8 @@ void SessionTable::SendTerms(const config::Config& config) {
     (void)wire::SendMessage(session->ControlSocket().get(), log_terms);
     SendRules(config, *session);
     SendStatistics(config, *session);
-    const auto awake = AwakeOf(config, session->client().peer.tenant->name());
     for (uint32_t lane = 0; lane < session->lanes(); ++lane) {
-      session->lane(lane).SetTerms(config::ResumeGrace(config), config.compression(), awake);
+      session->lane(lane).SetTerms(config::ResumeGrace(config), config.compression());
     }
   }
 }

@@ -60,13 +60,25 @@ void AddAwake(AwakeCores& awake_cores, transport::InspectReply* reply) {
   reply->mutable_scheduler()->set_awake_cores_in_use(awake_cores.cores_in_use());
 }
 
+using TermsByTenant = std::map<std::string, scheduler::TenantTerms>;
+
+// The terms in force: of tenants without sessions those that are configured.
+void FillTerms(const TermsByTenant& in_force, const config::Tenant& tenant,
+               transport::TenantFigures* figures) {
+  scheduler::TenantTerms terms = ConfiguredTerms(tenant);
+  const auto known = in_force.find(tenant.name());
+  if (known != in_force.end()) terms = known->second;
+  const bool critical = terms.priority_class == scheduler::PriorityClass::kLatencyCritical;
+  const auto awake = critical ? AwakeOf(tenant) : std::chrono::nanoseconds(0);
+  figures->set_latency_critical(critical);
+  figures->set_weight(terms.weight);
+  figures->set_awake_microseconds(static_cast<uint64_t>(awake.count()) / 1000);
+}
+
 void FillTenant(SessionTable& table, const config::Tenant& tenant, const warden::Stats* stats,
                 std::chrono::nanoseconds time, uint32_t sessions,
                 transport::TenantFigures* figures) {
   figures->set_name(tenant.name());
-  figures->set_latency_critical(tenant.priority() == config::latency_critical);
-  figures->set_weight(tenant.weight());
-  figures->set_awake_microseconds(static_cast<uint64_t>(AwakeOf(tenant).count()) / 1000);
   figures->set_sessions(sessions);
   figures->set_memory_limit(MemoryLimitOf(*table.config(), tenant, table.lendable()));
   figures->set_memory_reserved(tenant.memory_reserved());
@@ -110,6 +122,7 @@ void AddTenants(SessionTable& table, const warden::Stats* stats, const Peer& pee
   for (const transport::Session& session : reply->sessions()) {
     for (const auto& memory : session.memory()) charged[session.tenant()] += memory.charged();
   }
+  const TermsByTenant terms = table.scheduling().Terms();
   auto times = table.scheduling().GpuTimes();
   auto shares = table.scheduling().Shares();
   auto latencies = table.scheduling().Latencies();
@@ -117,6 +130,7 @@ void AddTenants(SessionTable& table, const warden::Stats* stats, const Peer& pee
     if (!peer.MaySee(tenant)) continue;
     transport::TenantFigures* figures = reply->add_tenants();
     FillTenant(table, tenant, stats, times[name], sessions[name], figures);
+    FillTerms(terms, tenant, figures);
     figures->set_memory_charged(charged[name]);
     FillLatencies(latencies[name], figures);
     figures->set_share_due(shares[name].due);

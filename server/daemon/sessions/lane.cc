@@ -171,18 +171,18 @@ bool Lane::IsFirstAttach() {
   return note_.first_attach;
 }
 
-void Lane::SetTerms(std::chrono::milliseconds resume_grace, bool compression,
-                    std::chrono::nanoseconds awake) {
+void Lane::SetTerms(std::chrono::milliseconds resume_grace, bool compression) {
   base::MutexLock lock(mutex_);
-  terms_ = {resume_grace, compression, awake};
+  terms_ = {resume_grace, compression};
   SendTerms();
 }
 
 void Lane::SendTerms() {
   if (!terms_ || pump_ == nullptr || !understands_terms_) return;
+  const uint64_t awake = awake_ == nullptr ? 0 : awake_->wanted.load();
   pump_->ChangeTerms({static_cast<uint32_t>(terms_->resume_grace.count()),
                       transport::AgreedPacking(wanted_packing_, terms_->compression),
-                      static_cast<uint32_t>(terms_->awake / std::chrono::microseconds(1))});
+                      static_cast<uint32_t>(awake / 1000)});
 }
 
 void Lane::End(const transport::Closed& closed) {

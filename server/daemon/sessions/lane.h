@@ -55,11 +55,10 @@ class Lane {
   bool joined();
 
   // Applies a reload: the terms are sent to the client that is attached, or to one that resumes.
-  // `compression`: whether bytes may be compressed for a client that wants it. `awake`: how long
-  // its link may stay awake.
-  void SetTerms(std::chrono::milliseconds resume_grace, bool compression,
-                std::chrono::nanoseconds awake);
-  // The thread that relays stays awake as the grant says. Called before any attaches.
+  // `compression`: whether bytes may be compressed for a client that wants it. How long its link
+  // may stay awake the grant says, each time.
+  void SetTerms(std::chrono::milliseconds resume_grace, bool compression);
+  // The thread that relays stays awake as the grant says, and the link. Called before any attaches.
   void SetAwake(std::shared_ptr<AwakeGrant> grant) { awake_ = std::move(grant); }
 
   // Stops the relay and closes the rings; later attaches are refused.
@@ -130,7 +129,6 @@ class Lane {
   struct NewTerms {
     std::chrono::milliseconds resume_grace;
     bool compression;
-    std::chrono::nanoseconds awake;
   };
   std::optional<NewTerms> terms_
       LONGWIRE_GUARDED_BY(mutex_);  // changed since the session was opened

@@ -1,6 +1,5 @@
 #include "server/daemon/sessions/scheduling.h"
 
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -14,7 +13,6 @@ namespace longwire::daemon {
 namespace {
 
 using scheduler::Activity;
-using scheduler::PriorityClass;
 using scheduler::Time;
 
 // The interval in which long work is charged and a missed notification of a worker is noticed.
@@ -65,8 +63,9 @@ int WaitForEvents(int epoll, std::optional<std::chrono::nanoseconds> timeout,
 
 Time Scheduling::Now() { return Time(gates::Nanoseconds()); }
 
-Scheduling::Scheduling(const SchedulingOptions& options)
-    : epoll_(epoll_create1(EPOLL_CLOEXEC)),
+Scheduling::Scheduling(const SchedulingOptions& options, std::function<void()> terms_changed)
+    : terms_changed_(std::move(terms_changed)),
+      epoll_(epoll_create1(EPOLL_CLOEXEC)),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       options_(options),
       policy_(scheduler::MakePolicy(options.policy)),
@@ -76,13 +75,15 @@ Scheduling::Scheduling(const SchedulingOptions& options)
   thread_ = std::thread([this] { Loop(); });
 }
 
-Scheduling::~Scheduling() {
+Scheduling::~Scheduling() { Stop(); }
+
+void Scheduling::Stop() {
   {
     base::MutexLock lock(mutex_);
     ending_ = true;
   }
   eventfd_write(wake_.get(), 1);
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 std::shared_ptr<gates::GatePage> Scheduling::Open(const scheduler::SessionInfo& session) {
@@ -109,14 +110,12 @@ void Scheduling::Inherit(const scheduler::SessionInfo& session,
 void Scheduling::Enter(const scheduler::SessionInfo& session,
                        const std::shared_ptr<gates::GatePage>& page) {
   workers_[session.id] = {session, page};
-  bool best_effort = session.priority_class == PriorityClass::kBestEffort;
   for (uint32_t i = 0; i < session.devices.size(); ++i) {
     Device& device = devices_[session.devices[i]];
     Account(device);
     Seat seat;
     seat.session = session.id;
     seat.tenant = session.tenant;
-    seat.best_effort = best_effort;
     seat.page = page;
     seat.index = i;
     seat.seen_time = gates::GpuTime(seat.gate(), gates::Nanoseconds());
@@ -126,7 +125,7 @@ void Scheduling::Enter(const scheduler::SessionInfo& session,
   }
   Watch(epoll_.get(), page->bell_descriptor(), session.id);
   Deliver(scheduler::SessionOpened{session});
-  TakeClasses();
+  TakeTerms();
   WatchSharedDevices();
   eventfd_write(wake_.get(), 1);  // there may be something to wait for now
 }
@@ -145,6 +144,7 @@ void Scheduling::Close(uint64_t session) {
   epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, page.bell_descriptor(), nullptr);
   workers_.erase(worker);
   Deliver(scheduler::SessionClosed{session});
+  TakeTerms();
   WatchSharedDevices();
 }
 
@@ -215,26 +215,35 @@ void Scheduling::Loop() {
   epoll_event events[64];
   while (true) {
     int count = WaitForEvents(epoll_.get(), Timeout(), events);
-    base::MutexLock lock(mutex_);
-    if (ending_) return;
-    for (int i = 0; i < count; ++i) {
-      if (events[i].data.u64 == kWake) {
-        eventfd_t rings = 0;
-        eventfd_read(wake_.get(), &rings);
-        continue;
+    bool told = true;
+    {
+      base::MutexLock lock(mutex_);
+      if (ending_) return;
+      Hear(std::span(events, static_cast<size_t>(std::max(count, 0))));
+      DropEndedProgram();
+      if (Now() >= next_poll_) {
+        PollAll();
+        next_poll_ = Now() + (IsShared() ? kPollInterval : kSample);
       }
-      auto worker = workers_.find(events[i].data.u64);
-      if (worker == workers_.end()) continue;
-      worker->second.page->Answer();
-      Poll(worker->first);
+      auto due = core_.next_tick();
+      if (due && *due <= Now()) Deliver(scheduler::Tick{});
+      told = std::exchange(terms_told_, true);
     }
-    DropEndedProgram();
-    if (Now() >= next_poll_) {
-      PollAll();
-      next_poll_ = Now() + (IsShared() ? kPollInterval : kSample);
+    if (!told && terms_changed_) terms_changed_();
+  }
+}
+
+void Scheduling::Hear(std::span<const epoll_event> events) {
+  for (const epoll_event& event : events) {
+    if (event.data.u64 == kWake) {
+      eventfd_t rings = 0;
+      eventfd_read(wake_.get(), &rings);
+      continue;
     }
-    auto due = core_.next_tick();
-    if (due && *due <= Now()) Deliver(scheduler::Tick{});
+    auto worker = workers_.find(event.data.u64);
+    if (worker == workers_.end()) continue;
+    worker->second.page->Answer();
+    Poll(worker->first);
   }
 }
 
@@ -388,9 +397,7 @@ std::map<std::string, ShareFigures> Scheduling::Shares() {
     std::map<std::string, uint32_t> weights;
     for (const Seat& seat : device.seats) {
       // A session without a tenant of its own has weight 0, which counts as 1.
-      if (seat.best_effort) {
-        weights[seat.tenant] = std::max(workers_[seat.session].info.weight, 1u);
-      }
+      if (seat.best_effort) weights[seat.tenant] = std::max(terms_[seat.tenant].weight, 1u);
     }
     double all_weights = 0, all_used = 0;
     for (const auto& [tenant, weight] : weights) all_weights += weight;

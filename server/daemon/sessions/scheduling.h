@@ -3,13 +3,17 @@
 // twice a second while no session shares its device. Thread-safe.
 #pragma once
 
+#include <sys/epoll.h>
+
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -53,8 +57,12 @@ struct ShareFigures {
 
 class Scheduling {
  public:
-  explicit Scheduling(const SchedulingOptions& options);
+  // `terms_changed` is called, by a thread of its own that holds no lock, after Terms has changed.
+  explicit Scheduling(const SchedulingOptions& options,
+                      std::function<void()> terms_changed = nullptr);
   ~Scheduling();
+  // Nothing is scheduled or told any more.
+  void Stop();
 
   // The gate page for a new session's worker; nullptr when there are no descriptors left.
   std::shared_ptr<gates::GatePage> Open(const scheduler::SessionInfo& session);
@@ -74,6 +82,9 @@ class Scheduling {
   void ChangeTenant(const std::string& tenant, scheduler::PriorityClass priority_class,
                     uint32_t weight);
 
+  // Class and weight of each tenant that has sessions, as they are in force: as configured, or as
+  // a policy says. Nobody else knows them.
+  std::map<std::string, scheduler::TenantTerms> Terms();
   std::vector<SeatFigures> Seats();
   scheduler::Counters counters();
   // Utilization of each device in the last two seconds, 0 to 1, by device number. Placement,
@@ -126,6 +137,7 @@ class Scheduling {
       LONGWIRE_REQUIRES(mutex_);
   static scheduler::Time Now();
   void Loop();
+  void Hear(std::span<const epoll_event> events) LONGWIRE_REQUIRES(mutex_);
   std::optional<std::chrono::nanoseconds> Timeout();  // of the wait for events; none: no limit
   // A name of the gang that opens and closes with this seat.
   std::string GangOf(const Seat& seat) const LONGWIRE_REQUIRES(mutex_);
@@ -145,12 +157,13 @@ class Scheduling {
   std::unique_ptr<scheduler::Policy> MakePolicy() const LONGWIRE_REQUIRES(mutex_);
   void TakeProgram(std::shared_ptr<policy::Program> program) LONGWIRE_REQUIRES(mutex_);
   void TakePolicy() LONGWIRE_REQUIRES(mutex_);
-  void TakeClasses() LONGWIRE_REQUIRES(mutex_);
+  void TakeTerms() LONGWIRE_REQUIRES(mutex_);
   void DropEndedProgram() LONGWIRE_REQUIRES(mutex_);
   static void Sample(Device& device);
   void WatchSharedDevices() LONGWIRE_REQUIRES(mutex_);
   Seat* FindSeat(uint64_t session, uint32_t device) LONGWIRE_REQUIRES(mutex_);
 
+  const std::function<void()> terms_changed_;
   wire::Descriptor epoll_;
   wire::Descriptor wake_;
   std::thread thread_;
@@ -163,6 +176,8 @@ class Scheduling {
   std::map<uint32_t, Device> devices_ LONGWIRE_GUARDED_BY(mutex_);
   std::map<uint64_t, Worker> workers_ LONGWIRE_GUARDED_BY(mutex_);                // by session
   std::map<std::string, scheduler::Time> gpu_times_ LONGWIRE_GUARDED_BY(mutex_);  // by tenant
+  std::map<std::string, scheduler::TenantTerms> terms_ LONGWIRE_GUARDED_BY(mutex_);
+  bool terms_told_ LONGWIRE_GUARDED_BY(mutex_) = true;
   // Events that arose while the core handles another.
   std::deque<scheduler::Event> undelivered_ LONGWIRE_GUARDED_BY(mutex_);
   bool delivering_ LONGWIRE_GUARDED_BY(mutex_) = false;

@@ -28,18 +28,13 @@ void Scheduling::Join(uint64_t first, uint64_t second) {
 void Scheduling::ChangeTenant(const std::string& tenant, PriorityClass priority_class,
                               uint32_t weight) {
   base::MutexLock lock(mutex_);
-  for (auto& [number, device] : devices_) {
-    for (Seat& seat : device.seats) {
-      if (seat.tenant == tenant) seat.best_effort = priority_class == PriorityClass::kBestEffort;
-    }
-  }
   for (auto& [id, worker] : workers_) {
     if (worker.info.tenant != tenant) continue;
     worker.info.priority_class = priority_class;
     worker.info.weight = weight;
   }
   Deliver(scheduler::TenantChanged{tenant, priority_class, weight});
-  TakeClasses();
+  TakeTerms();
   eventfd_write(wake_.get(), 1);
 }
 
@@ -59,7 +54,7 @@ void Scheduling::Change(const SchedulingOptions& options) {
     }
     for (auto& [id, worker] : workers_) Deliver(scheduler::SessionOpened{worker.info});
   }
-  TakeClasses();
+  TakeTerms();
   for (auto& [number, device] : devices_) {
     for (Seat& seat : device.seats) SetTimeSlice(seat);
   }

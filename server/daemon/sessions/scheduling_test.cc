@@ -4,6 +4,9 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <map>
+#include <string>
 #include <thread>
 
 namespace longwire::daemon {
@@ -98,6 +101,26 @@ TEST_F(SchedulingTest, AChangedTenantIsHeldBackAtOnce) {
   EXPECT_EQ(two->device(0).closed, 0u);
   scheduling.ChangeTenant("one", PriorityClass::kLatencyCritical, 1);
   EXPECT_TRUE(Until([&] { return two->device(0).closed == 1; }));
+}
+
+TEST_F(SchedulingTest, TermsAreThoseOfTenantsWithSessionsAndTold) {
+  std::atomic<int> told{0};
+  Scheduling scheduling({}, [&told] { ++told; });
+  EXPECT_TRUE(scheduling.Terms().empty());
+  auto one = Open(scheduling, 1, "one", PriorityClass::kBestEffort);
+  EXPECT_TRUE(Until([&] { return told == 1; }));
+  auto again = Open(scheduling, 2, "one", PriorityClass::kBestEffort);
+  scheduling.ChangeTenant("one", PriorityClass::kLatencyCritical, 7);
+  EXPECT_TRUE(Until([&] { return told == 2; }));
+  const std::map<std::string, scheduler::TenantTerms> expected = {
+      {"one", {PriorityClass::kLatencyCritical, 7}}};
+  EXPECT_EQ(scheduling.Terms(), expected);
+  EXPECT_TRUE(scheduling.BestEffort().empty());
+  scheduling.Close(1);
+  EXPECT_EQ(scheduling.Terms(), expected);
+  scheduling.Close(2);
+  EXPECT_TRUE(scheduling.Terms().empty());
+  EXPECT_TRUE(Until([&] { return told == 3; }));
 }
 
 TEST_F(SchedulingTest, SwitchedOffItClosesNothing) {

@@ -110,7 +110,8 @@ SessionTable::SessionTable(const config::LiveConfig& live)
                                       UsageSource());
   auto starter = [this](std::string* sentence) { return StartWarden(*live_.Get(), sentence); };
   warden_ = std::make_unique<WardenClient>(live_.Get()->warden(), starter, events);
-  scheduling_ = std::make_unique<Scheduling>(SchedulingOptionsOf(*live_.Get()));
+  scheduling_ =
+      std::make_unique<Scheduling>(SchedulingOptionsOf(*live_.Get()), [this] { TellTerms(); });
   MakePolicies();
 }
 
@@ -122,6 +123,7 @@ SessionTable::~SessionTable() {
   DropArrivals();
   usage_->Stop();
   statistics_.Stop();
+  scheduling_->Stop();  // it tells warden_
   warden_.reset();
 }
 
@@ -314,7 +316,7 @@ std::string SessionTable::ServeWorker(ServerSession& session, const config::Tena
   }
   if (AwakeOf(tenant).count() != 0 && !session.client().local()) {
     const config::LiveConfig::Snapshot config = live_.Get();
-    session.lane(0).SetTerms(config::ResumeGrace(*config), config->compression(), AwakeOf(tenant));
+    session.lane(0).SetTerms(config::ResumeGrace(*config), config->compression());
   }
   // A worker whose socket is closed is ending.
   (void)wire::SendMessage(control.get(), message::Pack(LogTermsOf(*live_.Get())));

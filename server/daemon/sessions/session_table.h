@@ -210,6 +210,8 @@ class SessionTable {
   // while it was opened did not find it (session_policies.cc).
   void SendNewTerms(const config::LiveConfig::Snapshot& before, const ServerSession& session);
   void MakePolicies();
+  // Warden and awake cores hear the classes of tenants that are in force now.
+  void TellTerms();
   // What the warden has to know: it may have started anew.
   void RepeatTerms();
   static void SendRules(const config::Config& config, const ServerSession& session);

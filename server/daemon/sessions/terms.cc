@@ -15,9 +15,8 @@ namespace {
 constexpr uint32_t kDrainLengths = 40;
 constexpr std::chrono::milliseconds kLeastDrain{600};
 
-scheduler::PriorityClass ClassOf(const config::Tenant& tenant) {
-  return tenant.priority() == config::latency_critical ? scheduler::PriorityClass::kLatencyCritical
-                                                       : scheduler::PriorityClass::kBestEffort;
+bool IsLatencyCritical(const config::Tenant& tenant) {
+  return tenant.priority() == config::latency_critical;
 }
 
 // Nothing is kept for tenants that are not in the configuration any more, or were in that of an
@@ -50,6 +49,12 @@ SchedulingOptions SchedulingOptionsOf(const config::Config& config) {
   return options;
 }
 
+scheduler::TenantTerms ConfiguredTerms(const config::Tenant& tenant) {
+  return {IsLatencyCritical(tenant) ? scheduler::PriorityClass::kLatencyCritical
+                                    : scheduler::PriorityClass::kBestEffort,
+          tenant.weight()};
+}
+
 images::ImageStore::Options ImageStoreOptionsOf(const config::Config& config) {
   const config::ModuleCache& told = config.module_cache();
   return {told.directory() == "none" ? "" : told.directory(), told.size(),
@@ -61,22 +66,14 @@ scheduler::SessionInfo SchedulerSession(uint64_t id, const config::Tenant& tenan
   scheduler::SessionInfo info;
   info.id = id;
   info.tenant = tenant.name();
-  info.priority_class = ClassOf(tenant);
+  info.priority_class = ConfiguredTerms(tenant).priority_class;
   info.weight = tenant.weight();
   info.devices = std::move(devices);
   return info;
 }
 
 std::chrono::nanoseconds AwakeOf(const config::Tenant& tenant) {
-  const bool critical = ClassOf(tenant) == scheduler::PriorityClass::kLatencyCritical;
-  return std::chrono::nanoseconds(critical ? tenant.awake() : 0);
-}
-
-std::chrono::nanoseconds AwakeOf(const config::Config& config, const std::string& tenant) {
-  for (const config::Tenant& listed : config.tenants()) {
-    if (listed.name() == tenant) return AwakeOf(listed);
-  }
-  return {};
+  return std::chrono::nanoseconds(IsLatencyCritical(tenant) ? tenant.awake() : 0);
 }
 
 uint64_t HostMemoryOf(const config::Tenant& tenant) {
@@ -94,7 +91,7 @@ gates::HostMemoryTerms HostMemoryTermsOf(const config::Tenant& tenant) {
 warden::SetQuota QuotaOf(const config::Config& config, const config::Tenant& tenant,
                          uint64_t lendable) {
   return {tenant.name(), MemoryLimitOf(config, tenant, lendable), tenant.memory_reserved(),
-          tenant.priority() == config::latency_critical};
+          IsLatencyCritical(tenant)};
 }
 
 keeper::KeeperLimits LimitsOf(const config::Config& config) {
@@ -111,7 +108,8 @@ void ApplyTenants(const config::Config& config, Scheduling& scheduling, AwakeCor
                   WardenClient& warden, uint64_t lendable) {
   awake_cores.SetCores(config.scheduler().awake_cores());
   for (const config::Tenant& tenant : config.tenants()) {
-    scheduling.ChangeTenant(tenant.name(), ClassOf(tenant), tenant.weight());
+    const scheduler::TenantTerms terms = ConfiguredTerms(tenant);
+    scheduling.ChangeTenant(tenant.name(), terms.priority_class, terms.weight);
     awake_cores.SetTenant(tenant.name(), AwakeOf(tenant));
     warden.SetQuota(QuotaOf(config, tenant, lendable));
   }

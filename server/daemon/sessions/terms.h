@@ -13,16 +13,18 @@ namespace longwire::daemon {
 
 SchedulingOptions SchedulingOptionsOf(const config::Config& config);
 
+// Class and weight by the configuration; Scheduling::Terms knows those in force.
+scheduler::TenantTerms ConfiguredTerms(const config::Tenant& tenant);
+
 // Without a folder when images are not cached.
 images::ImageStore::Options ImageStoreOptionsOf(const config::Config& config);
 
 scheduler::SessionInfo SchedulerSession(uint64_t id, const config::Tenant& tenant,
                                         std::vector<scheduler::DeviceId> devices);
 
-// How long its sessions may stay awake between their messages; 0: they may not.
+// How long its sessions may stay awake between their messages, by its configuration; 0: they may
+// not.
 std::chrono::nanoseconds AwakeOf(const config::Tenant& tenant);
-
-std::chrono::nanoseconds AwakeOf(const config::Config& config, const std::string& tenant);
 
 // Of the memory of this host that all the tenant's sessions may hold, and one of them.
 uint64_t HostMemoryOf(const config::Tenant& tenant);

@@ -339,6 +339,18 @@ void WardenClient::SetQuota(const warden::SetQuota& quota) {
   SendQuota(quota.tenant);
 }
 
+void WardenClient::SetLatencyCritical(const std::map<std::string, bool>& tenants) {
+  base::MutexLock lock(mutex_);
+  const auto before = std::exchange(latency_critical_, tenants);
+  for (const auto& [tenant, known] : quotas_) {
+    if (!known.quota) continue;
+    const auto was = before.find(tenant), is = tenants.find(tenant);
+    const bool configured = known.quota->latency_critical;
+    const bool was_critical = was == before.end() ? configured : was->second;
+    if (was_critical != (is == tenants.end() ? configured : is->second)) SendQuota(tenant);
+  }
+}
+
 void WardenClient::SetPart(const std::string& tenant, uint64_t bytes,
                            const warden::PoolPart& part) {
   base::MutexLock lock(mutex_);
@@ -354,6 +366,8 @@ void WardenClient::SendQuota(const std::string& tenant) {
   if (socket_ == nullptr) return;
   QuotaOfTenant& known = quotas_[tenant];
   warden::SetQuota quota = *known.quota;
+  const auto now = latency_critical_.find(tenant);
+  if (now != latency_critical_.end()) quota.latency_critical = now->second;
   if (version_.load() >= warden::kPartsSince) quota.part.emplace();
   if (known.bytes != UINT64_MAX) {
     // What is the host's own limit nobody raises.

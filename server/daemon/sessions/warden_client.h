@@ -63,6 +63,8 @@ class WardenClient {
   void Kill(uint64_t session);
   // Applies to leases from now on.
   void SetQuota(const warden::SetQuota& quota);
+  // Whether tenants that have sessions are latency critical now; of others the quota says it.
+  void SetLatencyCritical(const std::map<std::string, bool>& tenants);
   // From now on the tenant's limit is at most this part of its limit over the pool.
   void SetPart(const std::string& tenant, uint64_t bytes, const warden::PoolPart& part);
   void SetLimits(const keeper::KeeperLimits& limits);
@@ -146,6 +148,7 @@ class WardenClient {
     warden::PoolPart part;
   };
   std::map<std::string, QuotaOfTenant> quotas_ LONGWIRE_GUARDED_BY(mutex_);  // as many as tenants
+  std::map<std::string, bool> latency_critical_ LONGWIRE_GUARDED_BY(mutex_);
   bool connecting_ LONGWIRE_GUARDED_BY(mutex_) = false;
   uint64_t attempts_ LONGWIRE_GUARDED_BY(mutex_) = 0;
   std::string last_problem_ LONGWIRE_GUARDED_BY(mutex_);  // of the last attempt

@@ -48,7 +48,8 @@ std::shared_ptr<AwakeGrant> AwakeCores::Enter(uint64_t id, const Wish& wish,
   seat.calls = CallsOf(*seat.page);
   seat.inherited = seat.page->awake_spent().load();
   std::shared_ptr<AwakeGrant> grant = seat.grant;
-  if (wish.awake.count() != 0) ShareLocked();
+  seat.best_effort = best_effort_.contains(wish.tenant);
+  if (seat.awake().count() != 0) ShareLocked();
   return grant;
 }
 
@@ -59,7 +60,7 @@ void AwakeCores::Leave(uint64_t id) {
   const uint64_t spent = found->second.spent();
   if (spent != 0) accounts_[found->second.wish.tenant].ended += spent;
   Set(found->second, false);
-  const bool wanted = found->second.wish.awake.count() != 0;
+  const bool wanted = found->second.awake().count() != 0;
   seats_.erase(found);
   if (wanted) ShareLocked();
 }
@@ -76,6 +77,19 @@ void AwakeCores::SetTenant(const std::string& tenant, std::chrono::nanoseconds a
     if (seat.wish.tenant == tenant) seat.wish.awake = awake;
   }
   ShareLocked();
+}
+
+bool AwakeCores::SetBestEffort(std::set<std::string> tenants) {
+  base::MutexLock lock(mutex_);
+  best_effort_ = std::move(tenants);
+  bool changes = false;
+  for (auto& [id, seat] : seats_) {
+    const auto before = seat.awake();
+    seat.best_effort = best_effort_.contains(seat.wish.tenant);
+    changes |= seat.awake() != before;
+  }
+  if (changes) ShareLocked();
+  return changes;
 }
 
 void AwakeCores::Share() {
@@ -113,7 +127,7 @@ void AwakeCores::LookForActivity() {
 void AwakeCores::Admit() {
   std::map<std::string, std::optional<uint64_t>> least;  // turns of a tenant's active sessions
   for (auto& [id, seat] : seats_) {
-    if (seat.wish.awake.count() == 0 || !seat.active || !seat.admitted) continue;
+    if (seat.awake().count() == 0 || !seat.active || !seat.admitted) continue;
     std::optional<uint64_t>& turns = least[seat.wish.tenant];
     turns = std::min(turns.value_or(UINT64_MAX), seat.turns);
   }
@@ -130,7 +144,7 @@ void AwakeCores::Admit() {
   for (auto& [id, seat] : seats_) {
     const std::string& tenant = seat.wish.tenant;
     const bool before = std::exchange(seat.admitted, seat.active);
-    if (seat.wish.awake.count() == 0 || !seat.active) continue;
+    if (seat.awake().count() == 0 || !seat.active) continue;
     Account& account = accounts_.try_emplace(tenant, least_of_all.value_or(0)).first->second;
     account.active = true;
     if (!before && least.contains(tenant)) seat.turns = std::max(seat.turns, *least[tenant]);
@@ -142,7 +156,7 @@ void AwakeCores::ShareLocked() {
   std::vector<std::pair<uint64_t, Seat*>> wanting;
   uint32_t wanted = 0;
   for (auto& [id, seat] : seats_) {
-    if (seat.wish.awake.count() == 0) {
+    if (seat.awake().count() == 0) {
       Set(seat, false);
       continue;
     }
@@ -169,8 +183,9 @@ void AwakeCores::ShareLocked() {
 }
 
 void AwakeCores::Set(Seat& seat, bool granted) {
-  const uint64_t allowed = granted ? static_cast<uint64_t>(seat.wish.awake.count()) : 0;
+  const uint64_t allowed = granted ? static_cast<uint64_t>(seat.awake().count()) : 0;
   seat.granted = granted;
+  seat.grant->wanted = static_cast<uint64_t>(seat.awake().count());
   seat.grant->allowed = allowed;
   seat.page->awake() = allowed;
 }
@@ -189,7 +204,7 @@ std::map<uint64_t, AwakeFigures> AwakeCores::Sessions() {
   base::MutexLock lock(mutex_);
   std::map<uint64_t, AwakeFigures> all;
   for (auto& [id, seat] : seats_) {
-    all[id] = {seat.wish.awake, seat.granted, std::chrono::nanoseconds(seat.spent())};
+    all[id] = {seat.awake(), seat.granted, std::chrono::nanoseconds(seat.spent())};
   }
   return all;
 }

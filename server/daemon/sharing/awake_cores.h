@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -21,6 +22,7 @@ namespace longwire::daemon {
 
 // For the daemon's own thread of a session: its worker could write what stands in the page.
 struct AwakeGrant {
+  std::atomic<uint64_t> wanted{0};   // nanoseconds, for the link, which has cores of its own
   std::atomic<uint64_t> allowed{0};  // nanoseconds
   std::atomic<uint64_t> spent{0};    // nanoseconds of processor time
 };
@@ -50,6 +52,9 @@ class AwakeCores {
   // Both take effect at once.
   void SetCores(uint32_t cores);
   void SetTenant(const std::string& tenant, std::chrono::nanoseconds awake);
+  // Tenants whose sessions are of the best-effort class now: those sleep, whatever the tenant
+  // wants. True if that changes what a session gets.
+  bool SetBestEffort(std::set<std::string> tenants);
 
   // Gives the cores anew. Its thread does so by itself.
   void Share();
@@ -66,12 +71,16 @@ class AwakeCores {
     std::shared_ptr<gates::GatePage> page;
     std::shared_ptr<AwakeGrant> grant = std::make_shared<AwakeGrant>();
     bool granted = false;
-    bool active = true;      // has done something since the last turn
-    bool admitted = false;   // was active in the turn before
-    uint64_t calls = 0;      // at the end of the last turn
-    uint64_t turns = 0;      // for which it had cores while it was active
-    uint64_t inherited = 0;  // spent before this daemon
+    bool active = true;        // has done something since the last turn
+    bool admitted = false;     // was active in the turn before
+    uint64_t calls = 0;        // at the end of the last turn
+    uint64_t turns = 0;        // for which it had cores while it was active
+    uint64_t inherited = 0;    // spent before this daemon
+    bool best_effort = false;  // now
     uint32_t threads() const { return wish.relayed ? 3 : 2; }
+    std::chrono::nanoseconds awake() const {
+      return best_effort ? std::chrono::nanoseconds(0) : wish.awake;
+    }
     uint64_t spent() const;
   };
   struct Account {
@@ -95,6 +104,7 @@ class AwakeCores {
   uint32_t in_use_ LONGWIRE_GUARDED_BY(mutex_) = 0;
   bool contended_ LONGWIRE_GUARDED_BY(mutex_) = false;
   bool ending_ LONGWIRE_GUARDED_BY(mutex_) = false;
+  std::set<std::string> best_effort_ LONGWIRE_GUARDED_BY(mutex_);  // tenants
   std::map<uint64_t, Seat> seats_ LONGWIRE_GUARDED_BY(mutex_);
   std::map<std::string, Account> accounts_ LONGWIRE_GUARDED_BY(mutex_);
   std::thread thread_;

@@ -51,6 +51,24 @@ TEST_F(AwakeCoresTest, OnlySessionsOfTenantsThatWantIt) {
   EXPECT_TRUE(IsAwake(2));
 }
 
+TEST_F(AwakeCoresTest, BestEffortSessionsSleepWhateverTheirTenantWants) {
+  AwakeCores cores(16, kTurn);
+  Enter(cores, 1, kServing);
+  EXPECT_EQ(grants_[1]->wanted, kNanoseconds);
+  EXPECT_TRUE(cores.SetBestEffort({kServing, "batch"}));
+  EXPECT_FALSE(cores.SetBestEffort({kServing}));
+  EXPECT_FALSE(IsAwake(1));
+  EXPECT_EQ(grants_[1]->wanted, 0u);
+  Enter(cores, 2, kServing);  // one that comes later
+  EXPECT_FALSE(IsAwake(2));
+  cores.SetTenant(kServing, 2 * kAwake);
+  EXPECT_FALSE(IsAwake(1) || IsAwake(2));
+  EXPECT_EQ(cores.cores_in_use(), 0u);
+  EXPECT_TRUE(cores.SetBestEffort({}));
+  EXPECT_TRUE(IsAwake(1) && IsAwake(2));
+  EXPECT_EQ(grants_[2]->wanted, 2 * kNanoseconds);
+}
+
 TEST_F(AwakeCoresTest, ASessionOfThisHostTakesTwoCores) {
   AwakeCores cores(4, kTurn);
   Enter(cores, 1, kServing, kAwake, false);

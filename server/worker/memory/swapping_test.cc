@@ -5,8 +5,8 @@
 #include <cstring>
 #include <future>
 
-#include "server/driver/driver_choice.h"
 #include "server/worker/process/open_session.h"
+#include "server/worker/testing/software_driver.h"
 #include "server/worker/testing/test_session.h"
 
 namespace longwire::worker::testing {
@@ -17,17 +17,6 @@ using std::chrono::milliseconds;
 constexpr uint64_t kOne = 11;
 constexpr uint64_t kBytes = uint64_t{64} << 20;
 constexpr uint64_t kChunk = 70;  // as the keeper counts
-
-// One driver for the process: it is initialised once and never unloaded.
-LoadedDriver& Driver() {
-  static LoadedDriver* driver = [] {
-    auto* loaded = new LoadedDriver;
-    std::string sentence;
-    EXPECT_EQ(LoadDriver(LONGWIRE_SOFTWARE_DRIVER, loaded, &sentence), CUDA_SUCCESS) << sentence;
-    return loaded;
-  }();
-  return *driver;
-}
 
 class Swapping : public ::testing::Test {
  protected:

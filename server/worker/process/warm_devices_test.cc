@@ -4,9 +4,9 @@
 #include <atomic>
 #include <thread>
 
-#include "server/driver/driver_choice.h"
 #include "server/protocol/hello.h"
 #include "server/worker/process/open_session.h"
+#include "server/worker/testing/software_driver.h"
 #include "server/worker/testing/test_session.h"
 
 namespace longwire::worker::testing {
@@ -63,12 +63,7 @@ class ChargingKeeper {
 
 class WarmDevicesTest : public ::testing::Test {
  protected:
-  static void SetUpTestSuite() {
-    static auto* driver = new LoadedDriver;  // never unloaded
-    std::string sentence;
-    ASSERT_EQ(LoadDriver(LONGWIRE_SOFTWARE_DRIVER, driver, &sentence), CUDA_SUCCESS) << sentence;
-    inner = driver->table;
-  }
+  static void SetUpTestSuite() { inner = Driver().table; }
   void SetUp() override {
     table_ = inner;
     table_.cuDevicePrimaryCtxRetain = &RetainIfThereIsRoom;

@@ -8,8 +8,8 @@
 #include <thread>
 #include <vector>
 
-#include "server/driver/driver_choice.h"
 #include "server/worker/process/open_session.h"
+#include "server/worker/testing/software_driver.h"
 #include "server/worker/testing/test_session.h"
 
 namespace longwire::worker::testing {
@@ -64,17 +64,6 @@ class SmallKeeper {
   uint64_t next_ = 0;
   std::thread thread_;
 };
-
-// One driver for the process: it is initialised once and never unloaded.
-inline LoadedDriver& Driver() {
-  static LoadedDriver* driver = [] {
-    auto* loaded = new LoadedDriver;
-    std::string sentence;
-    EXPECT_EQ(LoadDriver(LONGWIRE_SOFTWARE_DRIVER, loaded, &sentence), CUDA_SUCCESS) << sentence;
-    return loaded;
-  }();
-  return *driver;
-}
 
 class SoftwareSession : public ::testing::Test {
  protected:
