@@ -87,9 +87,10 @@ std::string ExplainStatus(const std::string& server, const grpc::Status& status)
 
 namespace {
 
-// The sentence about a connection that is not up after `time`.
+// The sentence about a connection that is not up after `time`. `passing`: what an earlier attempt
+// met, for which the last one had no time.
 std::string WhyNotReady(const ServerChannel& server, grpc_connectivity_state state,
-                        Clock::duration time) {
+                        Clock::duration time, const std::string& passing) {
   grpc::Status status(grpc::StatusCode::DEADLINE_EXCEEDED, "");
   if (state == GRPC_CHANNEL_TRANSIENT_FAILURE) status = ProbeStatus(server.channel);
   if (status.ok()) return {};
@@ -106,6 +107,7 @@ std::string WhyNotReady(const ServerChannel& server, grpc_connectivity_state sta
     case transport::TcpOutcome::kConnected:
       break;
   }
+  if (!passing.empty()) return passing;
   return IsSilence(status) ? server.server +
                                  " accepts connections but does not answer; is longwired there "
                                  "stopped, or something else at that port?"
@@ -118,7 +120,8 @@ bool WaitUntilReady(const ServerChannel& server, Clock::time_point deadline, std
                     const std::atomic<bool>* given_up) {
   base::AssertNoRankedLockHeld();
   auto started = Clock::now();
-  int closed = 0;  // attempts that the server closed without a word
+  int closed = 0;       // attempts that the server closed without a word
+  std::string passing;  // the sentence about them
   while (given_up == nullptr || !given_up->load()) {
     grpc_connectivity_state state = server.channel->GetState(true);
     if (state == GRPC_CHANNEL_READY) {
@@ -133,7 +136,10 @@ bool WaitUntilReady(const ServerChannel& server, Clock::time_point deadline, std
                                      std::min(left, kDiagnosisPatience));
       *sentence = found.sentence;
       if (!sentence->empty() && !found.passing) return false;
-      if (found.passing) ++closed;
+      if (found.passing) {
+        ++closed;
+        passing = found.sentence;
+      }
     }
     auto now = Clock::now();
     bool refused = state == GRPC_CHANNEL_TRANSIENT_FAILURE &&
@@ -141,7 +147,7 @@ bool WaitUntilReady(const ServerChannel& server, Clock::time_point deadline, std
                    (!found.passing || closed >= kBusyAttempts);
     if (refused || now >= deadline) {
       if (sentence == nullptr) return false;
-      if (!found.passing) *sentence = WhyNotReady(server, state, now - started);
+      if (!found.passing) *sentence = WhyNotReady(server, state, now - started, passing);
       return sentence->empty();
     }
     auto look = given_up == nullptr ? kRefusedPatience : kGiveUpLook;
