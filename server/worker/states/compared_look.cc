@@ -106,7 +106,7 @@ StateTurns::Comparison ComparedLook::Fill(std::span<std::byte> buffer) {
       looked += kShadowPage;
     }
   }
-  std::memcpy(buffer.data() + tables_, entries.data(), entries.size() * sizeof(BlockEntry));
+  std::ranges::copy(std::as_bytes(std::span(entries)), buffer.data() + tables_);
   StateTurns::Comparison comparison;
   comparison.up = tables_ + entries.size() * sizeof(BlockEntry);
   comparison.patches = entries.size();
@@ -134,7 +134,8 @@ ComparedLook::Found ComparedLook::Read(std::span<const std::byte> buffer) {
 // The newest of each block, by address.
 std::vector<BlockEntry> ComparedLook::Blocks(std::span<const std::byte> buffer) const {
   std::vector<BlockEntry> blocks(there_);
-  std::memcpy(blocks.data(), buffer.data() + tables_, there_ * sizeof(BlockEntry));
+  std::ranges::copy(buffer.subspan(tables_, there_ * sizeof(BlockEntry)),
+                    std::as_writable_bytes(std::span(blocks)).begin());
   std::ranges::stable_sort(blocks, {}, &BlockEntry::address);
   size_t kept = 0;
   for (const BlockEntry& block : blocks) {
