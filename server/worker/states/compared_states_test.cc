@@ -197,12 +197,12 @@ TEST_F(ComparedStatesTest, RefusesWhatCannotBe) {
 // More than is compared in a turn.
 class LongComparisonTest : public ComparedStatesTest {
  protected:
-  LongComparisonTest() : ComparedStatesTest(size_t{60} << 20) {}
+  LongComparisonTest() : ComparedStatesTest(size_t{40} << 20) {}
 };
 
 TEST_F(LongComparisonTest, NothingComesInPart) {
   LaunchKernel("count_in_pairs");
-  for (int look = 0; look < 10; ++look) {
+  for (int look = 0; look < 6; ++look) {
     LookAtAll();
     Received();
     ASSERT_LE(host_[0] - host_.back(), 1u) << "the first word is written first";
