@@ -43,12 +43,7 @@ static Step Graph() {
   CUcontext context = nullptr;
   unsigned count = kCount;
   void* parameters[] = {&c.address, &count};
-  CUDA_KERNEL_NODE_PARAMS add{};
-  add.func = kernel.add;
-  add.gridDimX = kCount / kBlock;
-  add.gridDimY = add.gridDimZ = add.blockDimY = add.blockDimZ = 1;
-  add.blockDimX = kBlock;
-  add.kernelParams = parameters;
+  const CUDA_KERNEL_NODE_PARAMS add = kernel.Node(parameters);
   CHECK_DRIVER(cuCtxGetCurrent(&context));
   CHECK_DRIVER(cuGraphCreate(&graph, 0));
   CHECK_DRIVER(cuGraphAddMemsetNode(&first, graph, nullptr, 0, &zero, context));
@@ -274,12 +269,7 @@ static Step Passing() {
   static const auto change = [](Memory& memory) {
     unsigned count = kCount;
     void* parameters[] = {&memory.address, &count};
-    CUDA_KERNEL_NODE_PARAMS add{};
-    add.func = kernel.add;
-    add.gridDimX = kCount / kBlock;
-    add.gridDimY = add.gridDimZ = add.blockDimY = add.blockDimZ = 1;
-    add.blockDimX = kBlock;
-    add.kernelParams = parameters;
+    const CUDA_KERNEL_NODE_PARAMS add = kernel.Node(parameters);
     CHECK_DRIVER(cuGraphExecKernelNodeSetParams(exec, node, &add));
     CHECK_DRIVER(cuGraphLaunch(exec, stream));
     memory.Added();

@@ -22,6 +22,16 @@ struct Kernel {
     CHECK_DRIVER(
         cuLaunchKernel(add, kCount / kBlock, 1, 1, kBlock, 1, 1, 0, stream, parameters, nullptr));
   }
+  // The same launch as a node of a graph; `parameters` are the memory and the count.
+  CUDA_KERNEL_NODE_PARAMS Node(void** parameters) const {
+    CUDA_KERNEL_NODE_PARAMS node{};
+    node.func = add;
+    node.gridDimX = kCount / kBlock;
+    node.gridDimY = node.gridDimZ = node.blockDimY = node.blockDimZ = 1;
+    node.blockDimX = kBlock;
+    node.kernelParams = parameters;
+    return node;
+  }
 };
 
 struct Memory {
