@@ -300,8 +300,10 @@ void Shorten(bool exposed) {
     cudaError_t codes[3];
     codes[0] = cudaMemcpy(copy, values, kBytes, cudaMemcpyHostToDevice);
     codes[1] = cudaMemcpy(values, copy, kBytes, cudaMemcpyDeviceToHost);
+    cudaGetLastError();
     if (exposed) Step<<<kCount / 256, 256>>>(device, 2, wrong);
-    codes[2] = cudaDeviceSynchronize();
+    const cudaError_t launched = cudaGetLastError();  // perhaps of the copies before
+    codes[2] = launched != cudaSuccess ? launched : cudaDeviceSynchronize();
     cudaGetLastError();
     const bool all = codes[0] == cudaErrorNotSupported && codes[1] == cudaErrorNotSupported;
     EXPECT(exposed ? codes[2] == cudaErrorNotSupported : all, "round %d: %d, %d, %d", round,

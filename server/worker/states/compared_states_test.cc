@@ -14,7 +14,7 @@ constexpr uint64_t kSmall = 40;  // mirrors beside it, which begin and end anywh
 
 class ComparedStatesTest : public StatesFixture {
  protected:
-  explicit ComparedStatesTest(size_t bytes = kBytes) : StatesFixture(bytes) {}
+  ComparedStatesTest() : StatesFixture(kBytes) {}
 
   static uint64_t SmallBytes(uint64_t i) { return 1 + 7 * i; }
   uint64_t SmallOffset(uint64_t i) const { return bytes_ + 64 + 384 * i + i % 16; }
@@ -192,26 +192,6 @@ TEST_F(ComparedStatesTest, RefusesWhatCannotBe) {
   Upload(0, {1});
   LookAtAll();
   EXPECT_EQ(Received(), 1u);
-}
-
-// More than is compared in a turn.
-class LongComparisonTest : public ComparedStatesTest {
- protected:
-  LongComparisonTest() : ComparedStatesTest(size_t{40} << 20) {}
-};
-
-TEST_F(LongComparisonTest, NothingComesInPart) {
-  LaunchKernel("count_in_pairs");
-  for (int look = 0; look < 6; ++look) {
-    LookAtAll();
-    Received();
-    ASSERT_LE(host_[0] - host_.back(), 1u) << "the first word is written first";
-  }
-  session_->ExpectProgress(kMirrors, PushWord(1, 1, 0));
-  session_->ExpectProgress(kOne, launched_);
-  LookAtAll();
-  EXPECT_NE(Received(), 0u);
-  EXPECT_EQ(host_[0], host_.back());
 }
 
 // There is no room for a second copy.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 
 #include "wire/guards.h"
 
@@ -10,9 +11,18 @@ namespace {
 
 // Warp instructions of all the owner's threads, four full slices of a cluster: a kernel that stores
 // some megabytes ends within.
-constexpr int64_t kTurn = 800'000;
+constexpr int64_t kUsualTurn = 800'000;
 constexpr int64_t kLeast = 1000;  // of a cluster that ran
 constexpr size_t kDevices = 64;
+
+int64_t Turn() {
+  static const int64_t turn = [] {
+    const char* text = std::getenv("LONGWIRE_SOFTGPU_TURN");
+    const int64_t given = text != nullptr ? std::atoll(text) : 0;
+    return given > 0 ? given : kUsualTurn;
+  }();
+  return turn;
+}
 
 bool TakeTurns() {
   static const bool take = !longwire::wire::GuardIsOff("context_turns");
@@ -29,7 +39,7 @@ ContextTurns& ContextTurns::Of(int device) {
 void ContextTurns::Enter(Owner owner) {
   if (!TakeTurns()) return;
   base::MutexLock lock(mutex_);
-  const bool joins = inside_ != 0 && owner_ == owner && (waiting_.empty() || used_ < kTurn);
+  const bool joins = inside_ != 0 && owner_ == owner && (waiting_.empty() || used_ < Turn());
   if (joins || (inside_ == 0 && waiting_.empty())) {
     if (!joins) used_ = 0;
     owner_ = owner;
@@ -63,7 +73,7 @@ void ContextTurns::Leave() {
 
 bool ContextTurns::Use(int64_t instructions) {
   const int64_t used = used_.fetch_add(std::max(instructions, kLeast), std::memory_order_relaxed);
-  return used + instructions >= kTurn && wanted_.load(std::memory_order_relaxed);
+  return used + instructions >= Turn() && wanted_.load(std::memory_order_relaxed);
 }
 
 }  // namespace softgpu
