@@ -431,16 +431,18 @@ static CUresult MakeCopy(Stream* stream, const CopySide& destination, const Copy
   return SubmitSeen(stream, where, copy, waits, destination.address, bytes, source.address, late);
 }
 
-// Within the host's memory the worker's driver copies what is live, in the stream's order: a copy
-// that this process makes would have to wait for the stream.
+// Within the host's pinned memory the worker's driver copies what is live, in the stream's order: a
+// copy that this process makes would have to wait for the stream. With pageable memory such a copy
+// is complete when its call returns.
 static void LeaveToDriver(const Extent& extent, Waits waits, CopySide* destination,
                           CopySide* source) {
   using Kind = CopySide::Kind;
   if (waits != Waits::kAsync || destination->kind != Kind::kHost || source->kind != Kind::kHost) {
     return;
   }
+  if (!BytesOf(*source, extent).pinned() || !BytesOf(*destination, extent).pinned()) return;
   for (CopySide* side : {source, destination}) {
-    if (!IsLive(side->address) || !BytesOf(*side, extent).pinned()) continue;
+    if (!IsLive(side->address)) continue;
     side->kind = Kind::kDevice;
     return;
   }

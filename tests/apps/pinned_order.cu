@@ -68,6 +68,20 @@ static void TestTwoStreams(size_t bytes, size_t shrinks, int rounds) {
   CHECK(cudaFreeHost(pinned));
 }
 
+// Copies between pinned and pageable memory are complete when the call returns, also those that
+// need not wait.
+static void TestPageableWithinHost(cudaStream_t stream, int* pinned, int* source) {
+  std::vector<int> pageable(kCount, 11);
+  FillLate<<<kCount / 256, 256, 0, stream>>>(source, 22, 200);
+  CHECK(cudaMemcpyAsync(pinned, pageable.data(), kBytes, cudaMemcpyHostToHost, stream));
+  EXPECT(pinned[0] == 11 && pinned[kCount - 1] == 11, "pinned memory holds %d and %d", pinned[0],
+         pinned[kCount - 1]);
+  CHECK(cudaMemcpyAsync(pinned, source, kBytes, cudaMemcpyDeviceToHost, stream));
+  CHECK(cudaMemcpyAsync(pageable.data(), pinned, kBytes, cudaMemcpyDefault, stream));
+  EXPECT(pageable[0] == 22 && pageable[kCount - 1] == 22, "pageable memory holds %d and %d",
+         pageable[0], pageable[kCount - 1]);
+}
+
 int main() {
   int *pinned, *source, *target;
   CHECK(cudaMallocHost(&pinned, kBytes));
@@ -99,6 +113,8 @@ int main() {
     CHECK(cudaStreamSynchronize(stream));
     ExpectAll(target, round * 7, "from pageable memory");
   }
+
+  TestPageableWithinHost(stream, pinned, source);
 
   // Memory pinned afterwards follows the same rules.
   std::vector<int> registered(kCount, 5);
