@@ -431,9 +431,8 @@ static CUresult MakeCopy(Stream* stream, const CopySide& destination, const Copy
   return SubmitSeen(stream, where, copy, waits, destination.address, bytes, source.address, late);
 }
 
-// Within the host's pinned memory the worker's driver copies what is live, in the stream's order: a
-// copy that this process makes would have to wait for the stream. With pageable memory such a copy
-// is complete when its call returns.
+// Within the host's pinned memory the worker's driver copies what is live, in the stream's order. A
+// copy that this process makes waits for the stream, as one with pageable memory has to.
 static void LeaveToDriver(const Extent& extent, Waits waits, CopySide* destination,
                           CopySide* source) {
   using Kind = CopySide::Kind;
@@ -441,11 +440,8 @@ static void LeaveToDriver(const Extent& extent, Waits waits, CopySide* destinati
     return;
   }
   if (!BytesOf(*source, extent).pinned() || !BytesOf(*destination, extent).pinned()) return;
-  for (CopySide* side : {source, destination}) {
-    if (!IsLive(side->address)) continue;
-    side->kind = Kind::kDevice;
-    return;
-  }
+  CopySide* side = IsLive(source->address) ? source : destination;
+  if (IsLive(side->address)) side->kind = Kind::kDevice;
 }
 
 CUresult Copy(const CopySide& destination_side, const CopySide& source_side, const Extent& extent,

@@ -1,6 +1,5 @@
 """Programs without any of the optimisations that can be switched off, and where each process takes
 from what it does without."""
-import os
 import pathlib
 import re
 import signal
@@ -34,13 +33,7 @@ class Plain(server.Server):
     def eventpolls(self, name):
         """How many sets of descriptors the process waits for as a whole."""
         pid, = self.processes()[name]
-        count = 0
-        for file in pathlib.Path(f"/proc/{pid}/fd").iterdir():
-            try:
-                count += "eventpoll" in os.readlink(file)
-            except FileNotFoundError:
-                pass  # it was closed meanwhile
-        return count
+        return sum("eventpoll" in target for target in server.open_files(pid).values())
 
     def round_trips(self):
         result = self.run("vector_add.static", LONGWIRE_TRACE="summary")

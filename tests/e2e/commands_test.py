@@ -3,7 +3,6 @@ starts a warden of its own."""
 import json
 import os
 import pathlib
-import re
 import tempfile
 import time
 import unittest
@@ -242,9 +241,13 @@ class WardenTest(CommandsTest):
                           for pid in longwire.processes()[name]]
                 self.assertGreaterEqual(len(others), 2)
                 # Warm workers may be on their way.
-                server.wait_for(lambda: len(self.own_pipes(longwire, warden)) == 1, 20,
-                                "one pipe of the warden's")
-                own = self.own_pipes(longwire, warden)
+                own = set()
+
+                def has_one():
+                    own.clear()
+                    own.update(self.own_pipes(longwire, warden))
+                    return len(own) == 1
+                server.wait_for(has_one, 20, "one pipe of the warden's")
                 for pid in others:
                     self.assertFalse(self.pipes(pid) & own)
             finally:
@@ -259,8 +262,7 @@ class WardenTest(CommandsTest):
 
     @staticmethod
     def pipes(pid):
-        ends = [os.readlink(entry) for entry in pathlib.Path(f"/proc/{pid}/fd").iterdir()]
-        return {end for end in ends if re.match(r"pipe:", end)}
+        return {end for end in server.open_files(pid).values() if end.startswith("pipe:")}
 
 
 if __name__ == "__main__":

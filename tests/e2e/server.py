@@ -5,6 +5,7 @@ otherwise. LONGWIRE_RUNTIME_DIR points into the folder, so that links are never 
 tests, and it marks the processes that belong to the test.
 """
 import collections
+import contextlib
 import json
 import os
 import pathlib
@@ -50,6 +51,18 @@ def is_alive(pid):
     except OSError:
         return False
     return stat.rsplit(")", 1)[1].split()[0] not in "ZX"
+
+
+def open_files(pid):
+    """What its descriptors are, by their links in /proc; without those that it closes meanwhile."""
+    targets = {}
+    try:
+        for link in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+            with contextlib.suppress(FileNotFoundError):
+                targets[link] = os.readlink(link)
+    except FileNotFoundError:
+        pass  # the process has ended
+    return targets
 
 
 def start_session(command, environment):

@@ -192,11 +192,9 @@ class DoorTest(unittest.TestCase):
     @staticmethod
     def log_end_of(longwire, worker):
         """The worker's end of the pipe by which it writes to the log."""
-        folder = pathlib.Path(f"/proc/{worker}/fd")
         warden = longwire.processes()["longwire-warden"][0]
-        read_ends = {os.readlink(link) for link in pathlib.Path(f"/proc/{warden}/fd").iterdir()
-                     if os.readlink(link).startswith("pipe:")}
-        return next(link for link in folder.iterdir() if os.readlink(link) in read_ends)
+        read_ends = {end for end in server.open_files(warden).values() if end.startswith("pipe:")}
+        return next(link for link, end in server.open_files(worker).items() if end in read_ends)
 
     def test_text_of_a_client_moves_no_cursor(self):
         longwire = self.serve()
