@@ -54,11 +54,6 @@ bool Span(const CopySide& side, const Extent& extent, uint64_t* first, uint64_t*
   return true;
 }
 
-bool IsKnownHost(uint64_t address) {
-  HostRange range;
-  return FindHost(address, &range);
-}
-
 // Fills in defaults and finds out what the side is; refuses what the driver would refuse. In a
 // graph live memory is copied as the device's: no copy of the graph's passes this process.
 CUresult Resolve(CopySide* side, const Extent& extent, bool in_graph) {
@@ -124,10 +119,11 @@ uint64_t SubmitWork(Stream* stream, const Where& where, const Call& call, size_t
 
 // Work of the device alone: even the waiting forms return at once, unless the program can read what
 // was written or wants them to wait: `written` bytes from `address` on. `source`: 0 if there is
-// none. `late`: the source is mirrored, and the program may still write it.
+// none. `from_host`: it is mirrored, and counts as the program has it when the stream gets there.
 template <class Call>
 CUresult SubmitSeen(Stream* stream, const Where& where, const Call& call, Waits waits,
-                    uint64_t address, uint64_t written, uint64_t source, bool late = false) {
+                    uint64_t address, uint64_t written, uint64_t source, bool from_host = false) {
+  const bool late = where.flags == 0 && from_host && !IsReachedAtOnce(stream);
   bool mirrored = IsMirrored(address), live = IsLive(address);
   Sends sends = mirrored ? Sends::kNow : Sends::kPerhapsLater;
   uint64_t position = SubmitWork(stream, where, call, 1024, sends);
@@ -139,7 +135,7 @@ CUresult SubmitSeen(Stream* stream, const Where& where, const Call& call, Waits 
   }
   if (waits == Waits::kAsync || captured) return CUDA_SUCCESS;
   bool wanted = HasSyncMemops(address) || HasSyncMemops(source);
-  if (!wanted && !mirrored && !live) return CUDA_SUCCESS;
+  if (!wanted && !mirrored && !live && !from_host) return CUDA_SUCCESS;
   CUresult result = WaitForStream(stream, position);
   return result == CUDA_SUCCESS ? TakeError(stream->context) : result;
 }
@@ -421,27 +417,28 @@ static CUresult MakeCopy(Stream* stream, const CopySide& destination, const Copy
   if (destination.kind == Kind::kHost) return Download(stream, destination, source, extent, waits);
   Where where;
   LONGWIRE_TRY(OpenWhere(stream, &where));
-  // What pinned memory holds counts as the program has it when the stream reaches the copy.
-  bool late = where.flags == 0 && IsKnownHost(named) && !IsReachedAtOnce(stream);
+  const bool host = IsKnownHost(named);
   calls::lwCopyDevice copy;
   copy.destination = WirePlace(destination, extent);
   copy.source = WirePlace(source, extent);
   copy.bytes = bytes;
-  if (peers == Peers::kNo && DeferCopy(stream, where, copy)) return CUDA_SUCCESS;
-  return SubmitSeen(stream, where, copy, waits, destination.address, bytes, source.address, late);
+  if (peers == Peers::kNo && !host && DeferCopy(stream, where, copy)) return CUDA_SUCCESS;
+  return SubmitSeen(stream, where, copy, waits, destination.address, bytes, source.address, host);
 }
 
-// Within the host's pinned memory the worker's driver copies what is live, in the stream's order. A
-// copy that this process makes waits for the stream, as one with pageable memory has to.
+// Within the host's memory the worker's driver copies what is live, in the stream's order: a copy
+// that this process makes would have to wait for the stream.
 static void LeaveToDriver(const Extent& extent, Waits waits, CopySide* destination,
                           CopySide* source) {
   using Kind = CopySide::Kind;
   if (waits != Waits::kAsync || destination->kind != Kind::kHost || source->kind != Kind::kHost) {
     return;
   }
-  if (!BytesOf(*source, extent).pinned() || !BytesOf(*destination, extent).pinned()) return;
-  CopySide* side = IsLive(source->address) ? source : destination;
-  if (IsLive(side->address)) side->kind = Kind::kDevice;
+  for (CopySide* side : {source, destination}) {
+    if (!IsLive(side->address) || !BytesOf(*side, extent).pinned()) continue;
+    side->kind = Kind::kDevice;
+    return;
+  }
 }
 
 CUresult Copy(const CopySide& destination_side, const CopySide& source_side, const Extent& extent,
@@ -453,6 +450,11 @@ CUresult Copy(const CopySide& destination_side, const CopySide& source_side, con
   const bool captured = stream->capture.load() != nullptr;
   CUresult result = ResolveSides(extent, &destination, &source, &bytes, captured);
   if (result != CUDA_SUCCESS || bytes == 0) return result;
+  if (waits == Waits::kAsync && !captured &&
+      IsAtOnce(KindInHost(destination, destination_side.address, extent),
+               KindInHost(source, source_side.address, extent))) {
+    waits = Waits::kSync;
+  }
   LeaveToDriver(extent, waits, &destination, &source);
   for (const CopySide* side : {&destination, &source}) {
     LONGWIRE_TRY(CheckReach(*side, stream, peers));

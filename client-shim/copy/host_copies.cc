@@ -7,6 +7,7 @@
 #include "base/try.h"
 #include "client-shim/context/context.h"
 #include "client-shim/copy/copies.h"
+#include "client-shim/mirror/host_memory.h"
 #include "client-shim/stream/capture.h"
 #include "client-shim/stream/captured_graph.h"
 #include "client-shim/stream/program_streams.h"
@@ -39,6 +40,20 @@ HostPlace HostSide(const CopySide& side, const Extent& extent) {
   place.rows = extent.rows;
   place.slices = extent.slices;
   return place;
+}
+
+bool IsKnownHost(uint64_t address) {
+  HostRange range;
+  return FindHost(address, &range);
+}
+
+HostKind KindInHost(const CopySide& side, uint64_t named, const Extent& extent) {
+  if (side.kind == CopySide::Kind::kDevice) {
+    return IsKnownHost(named) ? HostKind::kLocked : HostKind::kNone;
+  }
+  if (side.kind == CopySide::Kind::kArray) return HostKind::kNone;
+  const HostPlace place = HostSide(side, extent);
+  return IsPinned(place.base, extent.width) ? HostKind::kLocked : HostKind::kPageable;
 }
 
 namespace {

@@ -69,9 +69,11 @@ static void TestTwoStreams(size_t bytes, size_t shrinks, int rounds) {
 }
 
 // Copies between pinned and pageable memory are complete when the call returns, also those that
-// need not wait.
-static void TestPageableWithinHost(cudaStream_t stream, int* pinned, int* source) {
+// need not wait. `exposed`: kernels may reach it, too.
+static void TestPageableWithinHost(cudaStream_t stream, int* pinned, int* source, bool exposed) {
   std::vector<int> pageable(kCount, 11);
+  int* device = nullptr;
+  if (exposed) CHECK(cudaHostGetDevicePointer(&device, pinned, 0));
   FillLate<<<kCount / 256, 256, 0, stream>>>(source, 22, 200);
   CHECK(cudaMemcpyAsync(pinned, pageable.data(), kBytes, cudaMemcpyHostToHost, stream));
   EXPECT(pinned[0] == 11 && pinned[kCount - 1] == 11, "pinned memory holds %d and %d", pinned[0],
@@ -80,6 +82,20 @@ static void TestPageableWithinHost(cudaStream_t stream, int* pinned, int* source
   CHECK(cudaMemcpyAsync(pageable.data(), pinned, kBytes, cudaMemcpyDefault, stream));
   EXPECT(pageable[0] == 22 && pageable[kCount - 1] == 22, "pageable memory holds %d and %d",
          pageable[0], pageable[kCount - 1]);
+}
+
+// A copy that waits has read its pinned source when it returns, whatever the program does with it
+// then, also where kernels reach the source and the copy is the device's own.
+static void TestExposedSource(int* pinned, int* source, int* target) {
+  int* device = nullptr;
+  CHECK(cudaHostGetDevicePointer(&device, pinned, 0));
+  for (int round = 1; round <= 20; ++round) {
+    for (int i = 0; i < kCount; ++i) pinned[i] = round;
+    FillLate<<<kCount / 256, 256>>>(source, 0, 200);
+    CHECK(cudaMemcpy2D(target, 1024, pinned, 1024, 1024, kBytes / 1024, cudaMemcpyDefault));
+    for (int i = 0; i < kCount; ++i) pinned[i] = -1;
+    ExpectAll(target, round, "a copy that waits");
+  }
 }
 
 int main() {
@@ -114,7 +130,9 @@ int main() {
     ExpectAll(target, round * 7, "from pageable memory");
   }
 
-  TestPageableWithinHost(stream, pinned, source);
+  TestPageableWithinHost(stream, pinned, source, false);
+  TestPageableWithinHost(stream, pinned, source, true);
+  TestExposedSource(pinned, source, target);
 
   // Memory pinned afterwards follows the same rules.
   std::vector<int> registered(kCount, 5);
