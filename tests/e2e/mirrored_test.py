@@ -44,6 +44,12 @@ class MirroredTest(unittest.TestCase):
             self.assertTrue(told and set(told) <= set(range(first, first + 4)), result)
             self.assertEqual(len(told), len(result.err.splitlines()), result.err)
 
+    def test_copies_of_exposed_memory_end_with_their_calls(self):
+        for door in (self.longwire.address, f"unix:{self.longwire.door}"):
+            with self.subTest(door):
+                result = self.longwire.run("pinned_order.static", "exposed", server=door)
+                self.assertEqual((0, "PASS pinned_order\n"), result[:2], result)
+
     def test_without_that(self):
         self.expect_pass("mapped_turns", LONGWIRE_DISABLE="pulls-with-waits")
 
