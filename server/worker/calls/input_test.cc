@@ -214,6 +214,9 @@ TEST(Input, AbsurdSizesAreErrors) {
   lease.bytes = {uint64_t{1} << 63};
   session.Send(lease);
   EXPECT_EQ(session.Expect(wire::DownKind::kReply).header.code, CUDA_ERROR_OUT_OF_MEMORY);
+  lease.bytes.assign(5000, uint64_t{1} << 40);  // also in more pieces than a lease may have
+  session.Send(lease);
+  EXPECT_EQ(session.Expect(wire::DownKind::kReply).header.code, CUDA_ERROR_OUT_OF_MEMORY);
   calls::lwMap map;
   map.address = UINT64_MAX - 4096;
   map.chunk = {1, 2, 3};

@@ -20,7 +20,7 @@ CUresult Memory::Lease(int32_t device, const std::vector<uint64_t>& bytes, bool 
   if (device < 0 || static_cast<size_t>(device) >= devices_.size()) {
     return CUDA_ERROR_INVALID_DEVICE;
   }
-  if (bytes.empty() || bytes.size() > keeper::kMaxChunksPerLease) return CUDA_ERROR_INVALID_VALUE;
+  if (bytes.empty()) return CUDA_ERROR_INVALID_VALUE;
   Device& from = devices_[device];
   uint64_t sum = 0;
   for (uint64_t size : bytes) {
@@ -29,6 +29,7 @@ CUresult Memory::Lease(int32_t device, const std::vector<uint64_t>& bytes, bool 
     }
     sum += size;
   }
+  if (bytes.size() > keeper::kMaxChunksPerLease) return CUDA_ERROR_INVALID_VALUE;
   std::vector<KeeperClient::Chunk> granted;
   std::string sentence;
   auto result = static_cast<CUresult>(from.keeper->Lease(bytes, spare, &granted, &sentence));
