@@ -40,7 +40,7 @@ GROUPS = {
                "driver_texture_references", "driver_older_contexts", "driver_libraries",
                "driver_tensor_maps", "driver_older_memory", "driver_texture_views",
                "driver_green", "driver_settings", "driver_jit", "driver_pinned_codes",
-               "driver_recycled"],
+               "driver_recycled", "driver_memory_random"],
     "graphs": ["graph_runtime_nodes", "graph_memory", "graph_conditional", "graph_orders",
                "driver_graph_copies", "driver_graph_host", "driver_graph_events",
                "driver_graph_kinds",
