@@ -118,8 +118,8 @@ uint64_t SubmitWork(Stream* stream, const Where& where, const Call& call, size_t
 }
 
 // Work of the device alone: even the waiting forms return at once, unless the program can read what
-// was written or wants them to wait: `written` bytes from `address` on. `source`: 0 if there is
-// none. `from_host`: it is mirrored, and counts as the program has it when the stream gets there.
+// was written, may write what is read, or wants them to wait: `written` bytes from `address` on.
+// `source`: 0 if there is none. `from_host`: the device reads what the program has there by then.
 template <class Call>
 CUresult SubmitSeen(Stream* stream, const Where& where, const Call& call, Waits waits,
                     uint64_t address, uint64_t written, uint64_t source, bool from_host = false) {

@@ -53,7 +53,7 @@ HostKind KindInHost(const CopySide& side, uint64_t named, const Extent& extent) 
   }
   if (side.kind == CopySide::Kind::kArray) return HostKind::kNone;
   const HostPlace place = HostSide(side, extent);
-  return IsPinned(place.base, extent.width) ? HostKind::kLocked : HostKind::kPageable;
+  return IsPinned(place.base, place.span()) ? HostKind::kLocked : HostKind::kPageable;
 }
 
 namespace {

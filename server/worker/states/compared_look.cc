@@ -18,9 +18,6 @@ constexpr uint64_t kFirstBlocks = 32 << 10, kBlocksWithHead = 4 << 10;
 // What a step looks through for what the device does not have.
 constexpr uint64_t kBytesAStep = uint64_t{64} << 20;
 
-// As much is compared in some ten microseconds, of a turn of a millisecond or more.
-constexpr uint64_t kBytesInATurn = uint64_t{16} << 20;
-
 // As the kernels have them (compare_kernels.h).
 struct ComparedHead {
   uint64_t wanted = 0;
@@ -124,7 +121,7 @@ ComparedLook::Found ComparedLook::Read(std::span<const std::byte> buffer) {
   std::memcpy(&head, buffer.data(), sizeof(head));
   if (head.compared != all_blocks_) return Found::kBroken;
   // Little of it is compared within a turn: then the last time alone is one moment.
-  const bool in_turn = all_blocks_ * kBlockBytes <= kBytesInATurn;
+  const bool in_turn = all_blocks_ * kBlockBytes <= bytes_in_a_turn;
   converged_ = head.found[StateTurns::kPasses - 1] == 0 || in_turn || !looks_again;
   wanted_ = head.wanted;
   there_ = std::min(wanted_, capacity_);

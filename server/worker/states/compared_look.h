@@ -31,6 +31,10 @@ class ComparedLook {
   };
   explicit ComparedLook(std::vector<Part> parts);
 
+  // As much is compared in some ten microseconds, of a turn of a millisecond or more: then one
+  // comparison is one moment. Only tests change it, with the turns of the software device.
+  static inline uint64_t bytes_in_a_turn = uint64_t{16} << 20;
+
   std::vector<std::shared_ptr<Mirror>> mirrors() const;
   const std::vector<Part>& parts() const { return parts_; }
   // Room for the tables, and for the entries of what is expected to have changed.

@@ -1,6 +1,7 @@
 // States of more memory than is compared within a turn of the device.
 #include <cstdlib>
 
+#include "server/worker/states/compared_look.h"
 #include "server/worker/states/states_fixture.h"
 
 namespace longwire::worker::testing {
@@ -8,12 +9,12 @@ namespace {
 
 // What the software device runs before another context has its turn (engine/run/turns.cc): less
 // than a comparison of this memory takes. Set before the device is loaded.
-const int kShortTurns = setenv("LONGWIRE_SOFTGPU_TURN", "100000", 1);
-constexpr size_t kBytes = size_t{17} << 20;
+const int kShortTurns = setenv("LONGWIRE_SOFTGPU_TURN", "50000", 1);
+constexpr size_t kBytes = size_t{6} << 20;
 
 class LongComparisonTest : public StatesFixture {
  protected:
-  LongComparisonTest() : StatesFixture(kBytes) {}
+  LongComparisonTest() : StatesFixture(kBytes) { ComparedLook::bytes_in_a_turn = kBytes / 4; }
 };
 
 TEST_F(LongComparisonTest, NothingComesInPart) {
