@@ -426,14 +426,10 @@ static CUresult MakeCopy(Stream* stream, const CopySide& destination, const Copy
   return SubmitSeen(stream, where, copy, waits, destination.address, bytes, source.address, host);
 }
 
-// Within the host's memory the worker's driver copies what is live, in the stream's order: a copy
-// that this process makes would have to wait for the stream.
-static void LeaveToDriver(const Extent& extent, Waits waits, CopySide* destination,
-                          CopySide* source) {
+// Of a graph within the host's memory the worker's driver copies what is live: kernels may be next.
+static void LeaveToDriver(const Extent& extent, CopySide* destination, CopySide* source) {
   using Kind = CopySide::Kind;
-  if (waits != Waits::kAsync || destination->kind != Kind::kHost || source->kind != Kind::kHost) {
-    return;
-  }
+  if (destination->kind != Kind::kHost || source->kind != Kind::kHost) return;
   for (CopySide* side : {source, destination}) {
     if (!IsLive(side->address) || !BytesOf(*side, extent).pinned()) continue;
     side->kind = Kind::kDevice;
@@ -450,12 +446,11 @@ CUresult Copy(const CopySide& destination_side, const CopySide& source_side, con
   const bool captured = stream->capture.load() != nullptr;
   CUresult result = ResolveSides(extent, &destination, &source, &bytes, captured);
   if (result != CUDA_SUCCESS || bytes == 0) return result;
-  if (waits == Waits::kAsync && !captured &&
-      IsAtOnce(KindInHost(destination, destination_side.address, extent),
-               KindInHost(source, source_side.address, extent))) {
+  if (!captured && LiesInHost(destination, destination_side.address) &&
+      LiesInHost(source, source_side.address)) {
     waits = Waits::kSync;
   }
-  LeaveToDriver(extent, waits, &destination, &source);
+  if (captured && waits == Waits::kAsync) LeaveToDriver(extent, &destination, &source);
   for (const CopySide* side : {&destination, &source}) {
     LONGWIRE_TRY(CheckReach(*side, stream, peers));
   }

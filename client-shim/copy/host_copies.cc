@@ -47,13 +47,9 @@ bool IsKnownHost(uint64_t address) {
   return FindHost(address, &range);
 }
 
-HostKind KindInHost(const CopySide& side, uint64_t named, const Extent& extent) {
-  if (side.kind == CopySide::Kind::kDevice) {
-    return IsKnownHost(named) ? HostKind::kLocked : HostKind::kNone;
-  }
-  if (side.kind == CopySide::Kind::kArray) return HostKind::kNone;
-  const HostPlace place = HostSide(side, extent);
-  return IsPinned(place.base, place.span()) ? HostKind::kLocked : HostKind::kPageable;
+bool LiesInHost(const CopySide& side, uint64_t named) {
+  return side.kind == CopySide::Kind::kHost ||
+         (side.kind == CopySide::Kind::kDevice && IsKnownHost(named));
 }
 
 namespace {

@@ -8,16 +8,10 @@ namespace longwire::shim {
 // Pinned, registered or exposed memory of the program.
 bool IsKnownHost(uint64_t address);
 
-// What a resolved side is in the program's memory. `named`: its address as the program gave it,
-// which mirrored memory has on the device.
-enum class HostKind { kNone, kPageable, kLocked };
-HostKind KindInHost(const CopySide& side, uint64_t named, const Extent& extent);
-// Between pageable and other memory of the host the driver copies before the call returns, also
-// where it is asked not to wait ("API synchronization behavior" in the driver's documentation).
-inline bool IsAtOnce(HostKind to, HostKind from) {
-  if (to == HostKind::kNone || from == HostKind::kNone) return false;
-  return to == HostKind::kPageable || from == HostKind::kPageable;
-}
+// Whether a resolved side lies in the program's memory. `named`: its address as the program gave
+// it, which mirrored memory has on the device. Copies between two such places are made before the
+// call returns, also where it is asked not to wait, as NVIDIA's driver does.
+bool LiesInHost(const CopySide& side, uint64_t named);
 
 // Behind the work that the stream's next work would be behind. In a capture that does not wait it
 // becomes a node of the graph.

@@ -189,11 +189,9 @@ class Copies {
   }
 
   // Copies of pageable memory are done with it when they return, and within the program's memory
-  // with both.
+  // with both sides.
   static bool IsAtOnce(const Copy& copy, const Side& side) {
-    const auto is_pageable = [](const Side& it) { return it.memory->kind == Kind::kPageable; };
-    return is_pageable(side) ||
-           (copy.is_in_host() && (is_pageable(copy.to) || is_pageable(copy.from)));
+    return side.memory->kind == Kind::kPageable || copy.is_in_host();
   }
   void Order(const Copy& copy, int lane) {
     for (const Side* side : {&copy.from, &copy.to}) {

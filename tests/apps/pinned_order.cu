@@ -68,9 +68,9 @@ static void TestTwoStreams(size_t bytes, size_t shrinks, int rounds) {
   CHECK(cudaFreeHost(pinned));
 }
 
-// Copies between pinned and pageable memory are complete when the call returns, also those that
-// need not wait. `exposed`: kernels may reach it, too.
-static void TestPageableWithinHost(cudaStream_t stream, int* pinned, int* source, bool exposed) {
+// Copies within the program's memory, pinned or not, are complete when the call returns, also those
+// that need not wait. `exposed`: kernels may reach it, too.
+static void TestPageableInHost(cudaStream_t stream, int* pinned, int* source, bool exposed) {
   std::vector<int> pageable(kCount, 11);
   int* device = nullptr;
   if (exposed) CHECK(cudaHostGetDevicePointer(&device, pinned, 0));
@@ -82,6 +82,16 @@ static void TestPageableWithinHost(cudaStream_t stream, int* pinned, int* source
   CHECK(cudaMemcpyAsync(pageable.data(), pinned, kBytes, cudaMemcpyDefault, stream));
   EXPECT(pageable[0] == 22 && pageable[kCount - 1] == 22, "pageable memory holds %d and %d",
          pageable[0], pageable[kCount - 1]);
+}
+static void TestPinnedInHost(cudaStream_t stream, int* from, int* to, int* source) {
+  for (int i = 0; i < kCount; ++i) from[i] = 33;
+  FillLate<<<kCount / 256, 256, 0, stream>>>(source, 0, 200);
+  CHECK(cudaMemcpyAsync(to, from, kBytes, cudaMemcpyHostToHost, stream));
+  EXPECT(to[0] == 33 && to[kCount - 1] == 33, "the copy holds %d and %d", to[0], to[kCount - 1]);
+  for (int i = 0; i < kCount; ++i) from[i] = -1;
+  CHECK(cudaStreamSynchronize(stream));
+  EXPECT(to[0] == 33 && to[kCount - 1] == 33, "then the copy holds %d and %d", to[0],
+         to[kCount - 1]);
 }
 
 // A copy that waits has read its pinned source when it returns, whatever the program does with it
@@ -131,9 +141,13 @@ int main(int count, char**) {
     ExpectAll(target, round * 7, "from pageable memory");
   }
 
-  TestPageableWithinHost(stream, pinned, source, false);
+  int* apart = nullptr;
+  CHECK(cudaMallocHost(&apart, kBytes));
+  TestPageableInHost(stream, pinned, source, false);
+  TestPinnedInHost(stream, pinned, apart, source);
   if (count > 1) {
-    TestPageableWithinHost(stream, pinned, source, true);
+    TestPageableInHost(stream, pinned, source, true);
+    TestPinnedInHost(stream, pinned, apart, source);
     TestExposedSource(pinned, source, target);
   }
 
@@ -145,7 +159,10 @@ int main(int count, char**) {
   CHECK(cudaMemcpyAsync(target, registered.data(), kBytes, cudaMemcpyHostToDevice, stream));
   CHECK(cudaStreamSynchronize(stream));
   ExpectAll(target, 321, "registered memory");
+  TestPinnedInHost(stream, registered.data(), pinned, source);
+  TestPinnedInHost(stream, apart, registered.data(), source);
   CHECK(cudaHostUnregister(registered.data()));
+  CHECK(cudaFreeHost(apart));
   CHECK(cudaFreeHost(pinned));
   CHECK(cudaFree(source));
   CHECK(cudaFree(target));
