@@ -11,10 +11,11 @@ had queued before it came, which nobody takes back.
 import contextlib
 import os
 import statistics
+import time
 
 import awake_server
 import tenants
-from server import run as run_command
+from server import run as run_command, wait_for
 from tenants_beside import BATCH_MS, REQUEST_MS, Native, Remote, calibrate, finish, say, start
 
 CRITICAL = ["serving1", "serving2"]
@@ -23,13 +24,15 @@ REQUESTS, PAUSE_US = 400, 5000
 BATCH_SECONDS = 3
 SLICE_US = 20000
 POLICY = "time_slices"
+WARM_WORKERS = len(CRITICAL) + len(OTHERS)
+CONTEXT_SECONDS = 1  # that the driver may take for one
 AWAKE_CORES = 6  # three for each session of another host
 
 
 def built_in(driver, build):
     blocks = {name: {"priority": "latency_critical", "admin": True} for name in CRITICAL}
     return tenants.TenantServer(blocks | {name: {"priority": "best_effort"} for name in OTHERS},
-                                driver=driver, build=build, warm_workers=6)
+                                driver=driver, build=build, warm_workers=WARM_WORKERS)
 
 
 def by_policy(driver, build, critical=None):
@@ -41,7 +44,8 @@ def by_policy(driver, build, critical=None):
     config = {"policies": [entry]}
     if critical:
         config["scheduler"] = {"awake_cores": min(AWAKE_CORES, os.cpu_count() // 2)}
-    return tenants.TenantServer(blocks, config, driver=driver, build=build, warm_workers=6)
+    return tenants.TenantServer(blocks, config, driver=driver, build=build,
+                                warm_workers=WARM_WORKERS)
 
 
 def policy(longwire, *words):
@@ -57,6 +61,15 @@ def fill(longwire):
     values += [("slices", name, SLICE_US) for name in OTHERS]
     for name, tenant, value in values:
         policy(longwire, "maps", POLICY, name, "--set", f"tenant:{tenant}={value}")
+
+
+def settle(servers):
+    """Until all servers' warm workers are there that replace those of the measurement before: while
+    the driver makes a context, the device stands still for all."""
+    for longwire in servers:
+        wait_for(lambda: len(longwire.processes().get("longwire-worker", [])) == WARM_WORKERS, 60,
+                 "warm workers")
+    time.sleep(CONTEXT_SECONDS)
 
 
 def measure(side, load, iterations, seed, others, raw, critical):
@@ -81,12 +94,14 @@ def measure_all(sides, load, iterations, seeds, raw):
     say(raw, f"{'arrangement':<43} {'seed':>4} {'p50 ms':>8} {'p99 ms':>8} {'later p99':>9} "
              f"{'variance':>10} {'outside p50':>11} {'outside p99':>11} {'batch 1/s':>9}")
     found = {}
+    servers = [side.longwire for side in sides.values() if side.longwire]
     for seed in range(seeds):
         one = measure(sides["native"], load, iterations, seed, 0, raw, CRITICAL[:1])
         found.setdefault("native, one alone", []).append(one)
         row(raw, "native, one alone", seed, one)
         for name, side in sides.items():
             for others in (0, len(OTHERS)):
+                settle(servers)
                 title = f"{name}, two{' beside four' if others else ' alone'}"
                 figures = measure(side, load, iterations, seed, others, raw, CRITICAL)
                 found.setdefault(title, []).append(figures)

@@ -36,6 +36,7 @@ def open_servers(stack, driver, build):
 
 class Native:
     """The programs on this host's own driver."""
+    longwire = None
 
     def command(self, tenant, *words):
         return list(map(str, words))

@@ -426,7 +426,7 @@ static CUresult MakeCopy(Stream* stream, const CopySide& destination, const Copy
   return SubmitSeen(stream, where, copy, waits, destination.address, bytes, source.address, host);
 }
 
-// Of a graph within the host's memory the worker's driver copies what is live: kernels may be next.
+// What is copied in order within the host's memory, and is live, the worker's driver copies.
 static void LeaveToDriver(const Extent& extent, CopySide* destination, CopySide* source) {
   using Kind = CopySide::Kind;
   if (destination->kind != Kind::kHost || source->kind != Kind::kHost) return;
@@ -446,11 +446,12 @@ CUresult Copy(const CopySide& destination_side, const CopySide& source_side, con
   const bool captured = stream->capture.load() != nullptr;
   CUresult result = ResolveSides(extent, &destination, &source, &bytes, captured);
   if (result != CUDA_SUCCESS || bytes == 0) return result;
-  if (!captured && LiesInHost(destination, destination_side.address) &&
-      LiesInHost(source, source_side.address)) {
+  if (reads == Reads::kUsual && !captured &&
+      IsAtOnce(KindInHost(destination, destination_side.address),
+               KindInHost(source, source_side.address))) {
     waits = Waits::kSync;
   }
-  if (captured && waits == Waits::kAsync) LeaveToDriver(extent, &destination, &source);
+  if (waits == Waits::kAsync) LeaveToDriver(extent, &destination, &source);
   for (const CopySide* side : {&destination, &source}) {
     LONGWIRE_TRY(CheckReach(*side, stream, peers));
   }

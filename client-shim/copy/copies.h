@@ -19,8 +19,9 @@ HostPlace HostSide(const CopySide& side, const Extent& extent);
 
 enum class Waits { kAsync, kSync };
 // When the program's memory is read. kInOrder: when the stream reaches the copy, if the memory is
-// pinned. kNow: before the call returns.
-enum class Reads { kInOrder, kNow };
+// pinned. kNow: before the call returns. kUsual: in order, but a copy within the program's memory
+// is made before the call returns; copies of a batch are not.
+enum class Reads { kUsual, kInOrder, kNow };
 // Peer copies name the contexts of their sides, and cannot be captured.
 enum class Peers { kNo, kYes };
 
@@ -28,8 +29,7 @@ enum class Peers { kNo, kYes };
 calls::Place WirePlace(const CopySide& side, const Extent& extent);
 
 CUresult Copy(const CopySide& destination, const CopySide& source, const Extent& extent,
-              CUstream stream, Waits waits, Peers peers = Peers::kNo,
-              Reads reads = Reads::kInOrder);
+              CUstream stream, Waits waits, Peers peers = Peers::kNo, Reads reads = Reads::kUsual);
 
 // The sides of the driver's struct. CUDA_ERROR_INVALID_VALUE for an unknown kind of memory.
 CUresult SidesOf(const CUDA_MEMCPY3D& copy, CopySide* destination, CopySide* source);

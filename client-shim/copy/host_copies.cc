@@ -7,6 +7,7 @@
 #include "base/try.h"
 #include "client-shim/context/context.h"
 #include "client-shim/copy/copies.h"
+#include "client-shim/memory/async_pool.h"
 #include "client-shim/mirror/host_memory.h"
 #include "client-shim/stream/capture.h"
 #include "client-shim/stream/captured_graph.h"
@@ -47,9 +48,13 @@ bool IsKnownHost(uint64_t address) {
   return FindHost(address, &range);
 }
 
-bool LiesInHost(const CopySide& side, uint64_t named) {
-  return side.kind == CopySide::Kind::kHost ||
-         (side.kind == CopySide::Kind::kDevice && IsKnownHost(named));
+HostKind KindInHost(const CopySide& side, uint64_t named) {
+  HostRange range;
+  if (side.kind == CopySide::Kind::kArray) return HostKind::kNone;
+  if (FindHost(named, &range)) {
+    return PoolOf(range.address) != nullptr ? HostKind::kPooled : HostKind::kLocked;
+  }
+  return side.kind == CopySide::Kind::kHost ? HostKind::kPageable : HostKind::kNone;
 }
 
 namespace {

@@ -1,20 +1,18 @@
 #include "link/transport/grpc_setup.h"
 
 #include <absl/synchronization/mutex.h>
-#include <grpc/grpc.h>
 #include <malloc.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
 #include <vector>
 
 #include "link/transport/frame.h"
+#include "link/transport/timer_slack.h"
 #include "wire/switches.h"
 
 namespace longwire::transport {
@@ -33,7 +31,6 @@ constexpr int kMaxStreams = 3;
 constexpr int kConnectMs = 3'000;
 // How soon a client without a session sees that its server is stopping.
 constexpr char kIdleLookMs[] = "5000";
-constexpr std::chrono::nanoseconds kTimerSlack = std::chrono::milliseconds(250);
 
 bool IsForeignSetting(std::string_view name) {
   if (name.starts_with("GRPC_")) return true;
@@ -52,15 +49,6 @@ void PollOwnConnections() {
   if (wire::IsSwitchedOff("own-polling")) return;
   setenv("GRPC_POLL_STRATEGY", "poll", 1);
   setenv("GRPC_CLIENT_CHANNEL_BACKUP_POLL_INTERVAL_MS", kIdleLookMs, 1);
-}
-
-// gRPC's timer threads wake up to thirty times a second with nothing to do: once a second for each
-// of twice as many lists of timers as there are cores. With slack the system wakes them together
-// (docs/decisions/0036). Threads have the slack of the one that starts them.
-void StartTimersWithSlack() {
-  if (!wire::IsSwitchedOff("timer-slack")) prctl(PR_SET_TIMERSLACK, kTimerSlack.count());
-  grpc_init();                  // never shut down: the threads stay
-  prctl(PR_SET_TIMERSLACK, 0);  // back to what it was
 }
 
 // Each thread that meets another one in malloc takes 64 MiB of addresses: with a limit on them
@@ -85,7 +73,7 @@ void PrepareProcess() {
   // gRPC's own log would go to our standard error in its own format; what matters is in statuses.
   setenv("GRPC_VERBOSITY", "NONE", 1);
   PollOwnConnections();
-  StartTimersWithSlack();
+  StartGrpcWithSlack();
   // Otherwise every large slice is given back to the kernel and faulted in again: twice the time.
   mallopt(M_MMAP_THRESHOLD, 64 << 20);
   mallopt(M_TRIM_THRESHOLD, 256 << 20);

@@ -120,7 +120,7 @@ class Copies {
     if (copy.extent.width == 0) return false;
     copy.to = Place(to, copy.extent);
     copy.from = Place(from, copy.extent);
-    if (Overlap(copy.written(), copy.read())) return false;
+    if (Overlap(copy.written(), copy.read()) || IsOddSlices(copy)) return false;
     Issue(copy);
     return true;
   }
@@ -176,6 +176,15 @@ class Copies {
   }
 
  private:
+  // Slices between an array and memory of the device of which rows are not aligned: on an H200
+  // cuMemcpy3D itself put some of the rows elsewhere.
+  static bool IsOddSlices(const Copy& copy) {
+    const auto is_odd = [](const Side& side, const Side& other) {
+      return other.memory->is_array() && !side.memory->is_array() && !side.memory->is_host() &&
+             (side.address() + side.x) % 16 + side.pitch % 16 != 0;
+    };
+    return copy.extent.slices > 1 && (is_odd(copy.to, copy.from) || is_odd(copy.from, copy.to));
+  }
   bool AreAcross(const Copy& copy) const {
     return !copy.to.memory->is_host() && !copy.from.memory->is_host() &&
            machine_.DeviceOf(*copy.to.memory) != machine_.DeviceOf(*copy.from.memory);
