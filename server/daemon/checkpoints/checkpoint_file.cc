@@ -22,7 +22,7 @@ namespace {
 constexpr size_t kMaxWriter = 64;
 // Pieces that were read and not taken yet.
 constexpr size_t kReadAhead = 8;
-// More hash faster than a disk reads.
+// What is checked goes to one worker, a piece after the other: many more would wait for it.
 constexpr size_t kMaxThreads = 4;
 const bool kCompares = !wire::GuardIsOff("piece_digests");
 const char* const kDamaged =

@@ -34,7 +34,7 @@ size_t CheckingThreads() {
   return count;
 }
 
-// A file of kFullPieces and a small one: with a key or without one, read by so many threads.
+// A file of kFullPieces and a small one: with a key or without one, read by a number of threads.
 class PieceChecksTest : public testing::TestWithParam<std::tuple<bool, size_t>> {
  protected:
   PieceChecksTest() {
