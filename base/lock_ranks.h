@@ -55,6 +55,7 @@ inline constexpr LockRank kNotifier{300, "daemon::Notifier::mutex_"};
 inline constexpr LockRank kStepStream{310, "daemon::StepStream::mutex_"};
 inline constexpr LockRank kCheckpointWriter{312, "daemon::CheckpointWriter::mutex_"};
 inline constexpr LockRank kPieceQueue{314, "daemon::PieceQueue::mutex_"};
+inline constexpr LockRank kPieceChecks{316, "daemon::PieceChecks::mutex_"};
 
 // What link and longwired share.
 inline constexpr LockRank kStreamPump{400, "transport::StreamPump::mutex_"};

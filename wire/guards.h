@@ -60,6 +60,7 @@ inline constexpr std::string_view kGuards[] = {
     "one_word",        // words that are seen one by one: wire/live/changed_word.cc
     "opening_rate",    // sessions that are opened too fast: server/admission/openings.cc
     "peer",            // programs of other users at a local socket: wire/socket.cc
+    "piece_digests",   // changed pieces of a suspended session: checkpoints/checkpoint_file.cc
     "policy_answer",   // a policy whose answers are nonsense: policy/program.cc
     "policy_time",     // a policy that takes the daemon's time: policy/program.cc
     "promises",        // memory that was promised to another session: server/keeper/promises.cc

@@ -38,6 +38,7 @@ inline constexpr std::string_view kSwitches[] = {
     "log-beside-lanes",      // program, worker: the log carries a part of copies that use lanes
     "module-cache",          // program: images that the server knows are not sent again
     "own-polling",           // link, daemon, command: threads poll their own gRPC connections
+    "parallel-checks",       // daemon: pieces of a suspended session are checked by several threads
     "piece-by-piece",        // program, link, daemon, worker: copies pass through in small pieces
     "predicted-spins",       // program, link, daemon, worker: threads spin as long as recent waits
     "pulls-with-waits",      // program: the device's writes come with the awaited completion

@@ -13,15 +13,22 @@
 #include "base/start_thread.h"
 #include "server/daemon/checkpoints/checkpoint_format.h"
 #include "server/protocol/message.h"
+#include "wire/guards.h"
+#include "wire/switches.h"
 
 namespace longwire::daemon {
 namespace {
 
 constexpr size_t kMaxWriter = 64;
-// Pieces that were read and wait to be checked.
+// Pieces that were read and not taken yet.
 constexpr size_t kReadAhead = 8;
+// What is checked goes to one worker, a piece after the other: many more would wait for it.
+constexpr size_t kMaxThreads = 4;
+const bool kCompares = !wire::GuardIsOff("piece_digests");
 const char* const kDamaged =
     "the file is damaged: it is not what was written. Restore an intact copy of it";
+const char* const kOtherKey =
+    "the file was encrypted with another key than that of checkpoint_key, or is forged";
 
 // How many bytes there were, up to as many as fit; -1 on failure.
 ssize_t ReadUpTo(int file, std::span<std::byte> bytes) {
@@ -92,10 +99,13 @@ bool ReadCheckpointKey(const std::string& path, CheckpointKey* key, std::string*
   return ends;
 }
 
-CheckpointReader::CheckpointReader(int file) : file_(file), ahead_(kReadAhead) {}
+CheckpointReader::CheckpointReader(int file, size_t threads)
+    : file_(file),
+      threads_(threads),
+      checks_(kReadAhead, [this](CheckedPiece& piece) { Check(piece); }) {}
 
 CheckpointReader::~CheckpointReader() {
-  ahead_.Close(true);
+  checks_.Close(true);
   if (reader_.joinable()) reader_.join();
 }
 
@@ -136,61 +146,82 @@ bool CheckpointReader::Unseal(const std::optional<CheckpointKey>& key, std::stri
   return true;
 }
 
+size_t CheckpointReader::CheckingThreads() {
+  if (wire::IsSwitchedOff("parallel-checks")) return 0;
+  return std::min<size_t>(kMaxThreads, std::thread::hardware_concurrency());
+}
+
+bool CheckpointReader::Start(std::string* sentence) {
+  if (reader_.joinable()) return true;
+  if (!base::StartThread(&reader_, [this, before = chain_] { ReadAhead(before); })) {
+    *sentence = "the system starts no more threads: " + base::Reason(errno);
+    return false;
+  }
+  struct stat about {};
+  const bool known = fstat(file_, &about) == 0;
+  const size_t pieces = known ? static_cast<size_t>(about.st_size) / kCheckpointPiece : 0;
+  const size_t threads = std::min(threads_, pieces);
+  if (threads > 1) checks_.Start(threads);
+  return true;
+}
+
 // The length, the content with what is behind it in a sealed file, and the digest.
-bool CheckpointReader::ReadFrame(size_t more, std::vector<std::byte>* frame,
-                                 std::string* sentence) {
+bool CheckpointReader::ReadPiece(CheckedPiece* piece, std::string* sentence) const {
   uint32_t size = 0;
   std::array<std::byte, sizeof(size)> begin{};
   if (!ReadExactly(file_, begin, sentence)) return false;
   std::memcpy(&size, begin.data(), sizeof(size));
   *sentence = kDamaged;
   if (size > kCheckpointPiece) return false;
-  frame->resize(sizeof(size) + size + more + sizeof(Digest));
-  std::ranges::copy(begin, frame->begin());
-  return ReadExactly(file_, std::span(*frame).subspan(sizeof(size)), sentence);
+  piece->bytes.resize(sizeof(size) + size + TagBytes());
+  std::ranges::copy(begin, piece->bytes.begin());
+  return ReadExactly(file_, std::span(piece->bytes).subspan(sizeof(size)), sentence) &&
+         ReadExactly(file_, std::as_writable_bytes(std::span(piece->after)), sentence);
 }
 
-// The thread. Behind the end nothing is read.
-void CheckpointReader::ReadAhead(size_t more) {
+// The thread. Behind the end nothing is read. Whether a digest is right in which it trusts here
+// shows before the piece behind it is handed on: Next gives none before that one.
+void CheckpointReader::ReadAhead(Digest before) {
   bool is_last = false;
-  while (!is_last) {
-    std::vector<std::byte> frame;
-    if (!ReadFrame(more, &frame, &cut_)) break;
-    is_last = frame.size() == sizeof(uint32_t) + more + sizeof(Digest);
-    if (!ahead_.Push(std::move(frame))) break;
+  for (uint64_t number = 0; !is_last; ++number) {
+    CheckedPiece piece;
+    piece.number = number;
+    piece.before = before;
+    if (!ReadPiece(&piece, &cut_)) break;
+    before = piece.after;
+    is_last = piece.bytes.size() == sizeof(uint32_t) + TagBytes();
+    if (!checks_.Push(std::move(piece))) break;
   }
-  ahead_.Close();
+  checks_.Close();
+}
+
+// In any thread: it needs nothing of other pieces.
+void CheckpointReader::Check(CheckedPiece& piece) const {
+  std::vector<std::byte>& bytes = piece.bytes;
+  const size_t size = bytes.size() - sizeof(uint32_t) - TagBytes();
+  const auto body = std::span(bytes).subspan(sizeof(uint32_t));
+  Digest digest = piece.before;
+  if (!Chain(bytes, &digest) || (kCompares && digest != piece.after)) {
+    piece.problem = kDamaged;
+  } else if (cipher_ && !cipher_->Open(piece.number, piece.before, size == 0, body.first(size),
+                                       body.subspan(size))) {
+    piece.problem = kOtherKey;
+  }
+  bytes.resize(sizeof(uint32_t) + size);
+  bytes.erase(bytes.begin(), bytes.begin() + sizeof(uint32_t));
 }
 
 bool CheckpointReader::Next(std::vector<std::byte>* piece, std::string* sentence) {
   piece->clear();
   if (ended_) return true;
-  const size_t more = cipher_ ? kTagBytes : 0;
-  if (!reader_.joinable() && !base::StartThread(&reader_, [this, more] { ReadAhead(more); })) {
-    *sentence = "the system starts no more threads: " + base::Reason(errno);
-    return false;
-  }
-  std::vector<std::byte> frame;
-  if (!ahead_.Pop(&frame)) {
-    *sentence = cut_;
-    return false;
-  }
-  Digest told{};
-  std::memcpy(told.data(), frame.data() + frame.size() - told.size(), told.size());
-  frame.resize(frame.size() - told.size());
-  const size_t size = frame.size() - sizeof(uint32_t) - more;
-  const Digest before = chain_;
-  *sentence = kDamaged;
-  if (!Chain(frame, &chain_) || told != chain_) return false;
-  auto body = std::span(frame).subspan(sizeof(uint32_t));
-  *sentence = "the file was encrypted with another key than that of checkpoint_key, or is forged";
-  if (cipher_ && !cipher_->Open(before, size == 0, body.first(size), body.subspan(size))) {
-    return false;
-  }
-  frame.resize(sizeof(uint32_t) + size);
-  frame.erase(frame.begin(), frame.begin() + sizeof(uint32_t));
-  *piece = std::move(frame);
-  ended_ = size == 0;
+  if (!Start(sentence)) return false;
+  CheckedPiece next;
+  if (problem_.empty()) problem_ = checks_.Pop(&next) ? next.problem : cut_;
+  *sentence = problem_;
+  if (!problem_.empty()) return false;
+  *piece = std::move(next.bytes);
+  chain_ = next.after;
+  ended_ = piece->empty();
   return true;
 }
 

@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "server/daemon/checkpoints/piece_checks.h"
 #include "server/daemon/checkpoints/piece_cipher.h"
 #include "server/daemon/checkpoints/piece_queue.h"
 #include "wire/socket.h"
@@ -76,10 +77,13 @@ class CheckpointWriter {
   std::thread sealer_, writer_;
 };
 
-// A thread of its own reads ahead of Next.
+// A thread of its own reads ahead of Next, and others check what it has read, several pieces at
+// once: in front of each piece is the digest that its own continues. Next takes them in their
+// order, and none behind one that is not what was written.
 class CheckpointReader {
  public:
-  explicit CheckpointReader(int file);
+  // `threads` check at most; with fewer than two of them, or of pieces, Next does it.
+  explicit CheckpointReader(int file, size_t threads = CheckingThreads());
   ~CheckpointReader();
   CheckpointReader(const CheckpointReader&) = delete;
   CheckpointReader& operator=(const CheckpointReader&) = delete;
@@ -89,7 +93,7 @@ class CheckpointReader {
   const CheckpointHead& head() const { return head_; }
   // Before the first piece. False with a sentence if the file is sealed and there is no key.
   bool Unseal(const std::optional<CheckpointKey>& key, std::string* sentence);
-  // The next piece, checked; none at the end. False with a sentence.
+  // The next piece, checked; none at the end. False with a sentence, from then on.
   bool Next(std::vector<std::byte>* piece, std::string* sentence);
   // Fills all of `bytes`. False with a sentence.
   bool Read(std::span<std::byte> bytes, std::string* sentence);
@@ -98,17 +102,23 @@ class CheckpointReader {
   const Digest& digest() const { return chain_; }
 
  private:
-  void ReadAhead(size_t more);
-  bool ReadFrame(size_t more, std::vector<std::byte>* frame, std::string* sentence);
+  static size_t CheckingThreads();
+  bool Start(std::string* sentence);
+  void ReadAhead(Digest before);
+  bool ReadPiece(CheckedPiece* piece, std::string* sentence) const;
+  void Check(CheckedPiece& piece) const;
+  size_t TagBytes() const { return cipher_ ? kTagBytes : 0; }
 
   const int file_;
+  const size_t threads_;
   CheckpointHead head_;
   Digest chain_{};
   bool ended_ = false;
-  PieceQueue ahead_;
-  std::string cut_;  // why nothing comes any more; of the reading thread until ahead_ is closed
-  std::thread reader_;
+  std::string problem_;  // why Next gives nothing more
   std::unique_ptr<PieceCipher> cipher_;
+  std::string cut_;  // why nothing comes any more; of the reading thread until checks_ are closed
+  PieceChecks checks_;
+  std::thread reader_;
   std::vector<std::byte> piece_;  // of Read
   size_t used_ = 0;
 };

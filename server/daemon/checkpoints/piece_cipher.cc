@@ -32,23 +32,22 @@ bool Derive(const CheckpointKey& key, const Digest& salt, Digest* derived) {
          EVP_PKEY_derive(context.get(), derived->data(), &bytes) == 1 && bytes == derived->size();
 }
 
+std::array<unsigned char, 12> Nonce(uint64_t number, bool last) {
+  std::array<unsigned char, 12> nonce{};
+  std::memcpy(nonce.data(), &number, sizeof(number));
+  nonce.back() = last ? 1 : 0;
+  return nonce;
+}
+
 }  // namespace
 
 PieceCipher::PieceCipher(const CheckpointKey& key, const Digest& salt)
     : usable_(Derive(key, salt, &key_)) {}
 
-std::array<unsigned char, 12> PieceCipher::Nonce(bool last) {
-  std::array<unsigned char, 12> nonce{};
-  std::memcpy(nonce.data(), &count_, sizeof(count_));
-  nonce.back() = last ? 1 : 0;
-  ++count_;
-  return nonce;
-}
-
 bool PieceCipher::Seal(std::span<const unsigned char> before, bool last, std::span<std::byte> bytes,
                        std::span<std::byte> tag) {
   Context context(EVP_CIPHER_CTX_new(), EVP_CIPHER_CTX_free);
-  const auto nonce = Nonce(last);
+  const auto nonce = Nonce(sealed_++, last);
   int out = 0;
   return usable_ && context != nullptr &&
          EVP_EncryptInit_ex(context.get(), EVP_aes_256_gcm(), nullptr, key_.data(), nonce.data()) ==
@@ -61,10 +60,10 @@ bool PieceCipher::Seal(std::span<const unsigned char> before, bool last, std::sp
          EVP_CIPHER_CTX_ctrl(context.get(), EVP_CTRL_GCM_GET_TAG, kTagBytes, tag.data()) == 1;
 }
 
-bool PieceCipher::Open(std::span<const unsigned char> before, bool last, std::span<std::byte> bytes,
-                       std::span<std::byte> tag) {
+bool PieceCipher::Open(uint64_t number, std::span<const unsigned char> before, bool last,
+                       std::span<std::byte> bytes, std::span<std::byte> tag) const {
   Context context(EVP_CIPHER_CTX_new(), EVP_CIPHER_CTX_free);
-  const auto nonce = Nonce(last);
+  const auto nonce = Nonce(number, last);
   int out = 0;
   std::array<unsigned char, kTagBytes> rest{};
   return usable_ && context != nullptr &&

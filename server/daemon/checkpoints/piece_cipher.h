@@ -19,19 +19,18 @@ class PieceCipher {
   // The file's key, made of the operator's and the file's salt, which never repeats.
   PieceCipher(const CheckpointKey& key, const Digest& salt);
 
-  // `bytes` is encrypted in place; the tag goes behind. False when the library fails.
+  // The next piece: `bytes` is encrypted in place; the tag goes behind. False when the library
+  // fails.
   bool Seal(std::span<const unsigned char> before, bool last, std::span<std::byte> bytes,
             std::span<std::byte> tag);
-  // False if it is not what Seal made.
-  bool Open(std::span<const unsigned char> before, bool last, std::span<std::byte> bytes,
-            std::span<std::byte> tag);
+  // False if it is not what Seal made with `number` pieces before it. Threads may call it at once.
+  bool Open(uint64_t number, std::span<const unsigned char> before, bool last,
+            std::span<std::byte> bytes, std::span<std::byte> tag) const;
 
  private:
-  std::array<unsigned char, 12> Nonce(bool last);
-
   Digest key_{};
   bool usable_ = false;
-  uint64_t count_ = 0;
+  uint64_t sealed_ = 0;  // pieces
 };
 
 }  // namespace longwire::daemon
