@@ -446,7 +446,7 @@ CUresult Copy(const CopySide& destination_side, const CopySide& source_side, con
   const bool captured = stream->capture.load() != nullptr;
   CUresult result = ResolveSides(extent, &destination, &source, &bytes, captured);
   if (result != CUDA_SUCCESS || bytes == 0) return result;
-  if (reads == Reads::kUsual && !captured &&
+  if (waits == Waits::kAsync && reads == Reads::kUsual && !captured &&
       IsAtOnce(KindInHost(destination, destination_side.address),
                KindInHost(source, source_side.address))) {
     waits = Waits::kSync;
