@@ -12,6 +12,7 @@
 #include <chrono>
 #include <thread>
 
+#include "base/start_thread.h"
 #include "wire/switches.h"
 
 namespace longwire::transport {
@@ -31,11 +32,12 @@ void MeasureFrequency() { absl::base_internal::NominalCPUFrequency(); }
 // of twice as many lists of timers as there are cores. Threads have the slack of the one that
 // starts them, so those that gRPC starts for other work have it, too.
 void StartGrpcWithSlack() {
-  std::thread measures(MeasureFrequency);
+  std::thread measures;
+  if (!base::StartThread(&measures, MeasureFrequency)) MeasureFrequency();
   if (!wire::IsSwitchedOff("timer-slack")) prctl(PR_SET_TIMERSLACK, kSlack.count());
   grpc_init();                  // never shut down: the threads stay
   prctl(PR_SET_TIMERSLACK, 0);  // back to what it was
-  measures.join();
+  if (measures.joinable()) measures.join();
 }
 
 }  // namespace longwire::transport
