@@ -289,6 +289,8 @@ void Program::Take(int stream) {
   last_[stream] = {model_.Queue(
       Before(stream), {}, [] {}, true)};
   held_.push_back({last_[stream][0], stream, hold, flag});
+  // One that is let go before it has begun may still wait for the next one that holds its stream.
+  if (hold == Hold::kHostFunction) host_functions_.push_back(last_[stream][0]);
   cudaStream_t handle = machine_.streams[stream];
   auto address = reinterpret_cast<CUdeviceptr>(machine_.flags + flag);
   if (hold == Hold::kKernel) {
