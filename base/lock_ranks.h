@@ -53,6 +53,7 @@ inline constexpr LockRank kProgramStatistics{298, "daemon::ProgramStatistics::mu
 inline constexpr LockRank kNotifier{300, "daemon::Notifier::mutex_"};
 
 inline constexpr LockRank kStepStream{310, "daemon::StepStream::mutex_"};
+inline constexpr LockRank kContentFeed{311, "daemon::ContentFeed::mutex_"};
 inline constexpr LockRank kCheckpointWriter{312, "daemon::CheckpointWriter::mutex_"};
 inline constexpr LockRank kPieceQueue{314, "daemon::PieceQueue::mutex_"};
 inline constexpr LockRank kPieceChecks{316, "daemon::PieceChecks::mutex_"};
@@ -214,6 +215,8 @@ inline constexpr LockRank kWorkerHandleTable{2640, "worker::HandleTable::mutex_"
 inline constexpr LockRank kHelpers{2700, "worker::Helpers::mutex_"};
 inline constexpr LockRank kHelper{2710, "worker::Helpers::Helper::mutex"};
 inline constexpr LockRank kDownWriter{2800, "worker::DownWriter::mutex_"};
+inline constexpr LockRank kLaterWrites{2810, "worker::LaterWrites::mutex_"};
+inline constexpr LockRank kEarlyReads{2820, "worker::EarlyReads::mutex_"};
 inline constexpr LockRank kTimeSlices{2890, "worker::Groups::mutex"};
 
 // The software device: the driver's side, then the engine that runs kernels.

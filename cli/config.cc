@@ -15,7 +15,7 @@
 namespace longwire::cli {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kConfigFooter =
     "Without FILE it is /etc/longwire/longwired.yaml, if that is there. Options on longwired's "
     "command line win over the file and are not known here. The exit status is 0 if nothing is "
     "wrong "
@@ -126,7 +126,7 @@ void AddConfig(CommandLine& line) {
                 "the values for programs: bytes, nanoseconds, null for no limit");
   CLI::App& standard =
       line.Add(&config, "default", "a file with every key, its help and its default", ShowDefault);
-  for (CLI::App* command : {&config, &check, &show, &standard}) command->footer(kFooter);
+  for (CLI::App* command : {&config, &check, &show, &standard}) command->footer(kConfigFooter);
 }
 
 }  // namespace longwire::cli

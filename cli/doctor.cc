@@ -25,7 +25,7 @@
 namespace longwire::cli {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kDoctorFooter =
     R"(It looks at this installation, connects, measures, opens a session and closes it again; then
 does what every program does, in a process with the same variables: loads the installed
 libcuda.so.1 and copies a few bytes to a device and back. Each problem comes with its remedy.
@@ -311,7 +311,7 @@ void AddDoctor(CommandLine& line) {
   command.add_flag("--json", wish->json, "the findings for programs");
   AddConnection(command, Reach::kNetworkAndLocal);
   line.TakesProgram(command, ProgramBegins::kBehindDashes, &wish->program);
-  command.footer(kFooter);
+  command.footer(kDoctorFooter);
 }
 
 }  // namespace longwire::cli

@@ -18,7 +18,7 @@ constexpr void (*kCommands[])(CommandLine&) = {
     AddTrace, AddProbe,  AddInvite, AddJoin,  AddCert,    AddConfig,    AddRules,
     AddAdmin, AddPolicy, AddPool,   AddBench, AddVersion, AddCompletion};
 
-constexpr const char* kFooter =
+constexpr const char* kMainFooter =
     R"(HOST:PORT may be a list with commas between, and for run, trace, doctor, admin and bench
 unix:PATH, the local socket of a server on this host. Without --server the environment variable
 LONGWIRE_SERVER is used, and the file client.conf; status, top, memory, advise and admin then ask
@@ -45,7 +45,7 @@ int RunWords(Arguments words) {
   if (!words.empty() && words[0] == "help") words[0] = "--help";
   CommandLine line;
   for (auto add : kCommands) add(line);
-  line.Close(kFooter);
+  line.Close(kMainFooter);
   return Checked(line.Run(words));
 }
 

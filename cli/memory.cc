@@ -24,7 +24,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr const char* kFooter =
+constexpr const char* kMemoryFooter =
     "Without --timeline it draws each device's memory as it is now. With it, it says \"watching\" "
     "on "
     "standard error, watches for N seconds and writes what happened.\n\n"
@@ -201,7 +201,7 @@ void AddMemory(CommandLine& line) {
       ->type_name("N");
   command.add_flag("--json", request->json, "the memory as it is now, for programs");
   AddConnection(command, Reach::kNetworkAndLocal);
-  command.footer(std::string(kOperatorHelp) + kFooter);
+  command.footer(std::string(kOperatorHelp) + kMemoryFooter);
 }
 
 }  // namespace longwire::cli

@@ -18,9 +18,9 @@ constexpr const char* kOthersColour = "#555";
 constexpr const char* kFreeColour = "#f7f7f7";
 constexpr size_t kLongestName = 130;  // characters of a legend's row that fit
 // A row of ticks for each kind of event that came.
-constexpr const char* kKinds[] = {"lease",  "return", "map",     "unmap",    "remap",
-                                  "ask",    "drain",  "unused",  "swap-out", "swap-in",
-                                  "refuse", "clear",  "release", "end"};
+constexpr const char* kKinds[] = {"lease", "return", "map",    "unmap",    "remap",
+                                  "ask",   "drain",  "unused", "swap-out", "swap-in",
+                                  "fill",  "refuse", "clear",  "release",  "end"};
 
 std::string Number(double value) {
   char text[32];

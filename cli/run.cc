@@ -25,7 +25,7 @@
 namespace longwire::cli {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kRunFooter =
     R"(The program is not changed. It finds Longwire's libcuda.so.1 and libnvidia-ml.so.1 by
 LD_LIBRARY_PATH; where that will not lead it there (an RPATH with another libcuda.so.1, setuid,
 statically linked), a line on standard error says so before it starts.
@@ -214,7 +214,7 @@ void AddRun(CommandLine& line) {
   command.add_option("--probe", *probe, "put probes into kernels, as longwire probe FILE does")
       ->type_name("FILE");
   AddProgram(line, command, words.get());
-  command.footer(kFooter);
+  command.footer(kRunFooter);
 }
 
 }  // namespace longwire::cli

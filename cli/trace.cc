@@ -11,7 +11,7 @@
 namespace longwire::cli {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kTraceFooter =
     R"(The file has what the program and the server did on one clock, that of this host: the calls
 of each thread, their way (wire, queue, gate), what the worker did for them, what the device did by
 stream, and the program's memory. https://ui.perfetto.dev and chrome://tracing open it; nothing is
@@ -77,7 +77,7 @@ void AddTrace(CommandLine& line) {
                    "size and what the program has in all");
   command.add_flag("--summary", traced->summary, "counts of calls and waits when it ends");
   AddProgram(line, command, words.get());
-  command.footer(kFooter);
+  command.footer(kTraceFooter);
 }
 
 }  // namespace longwire::cli

@@ -46,13 +46,13 @@ function(longwire_relocatable target)
   target_link_libraries(${target}-relocatable PRIVATE
     -Wl,--start-group ${third_party} -Wl,--end-group dl pthread)
 endfunction()
-longwire_relocatable(longwire-link longwire_transport longwire_certificates longwire_wire
-  longwire_base)
+longwire_relocatable(longwire-link longwire_link longwire_transport longwire_certificates
+  longwire_wire longwire_base)
 longwire_relocatable(longwire longwire_usage longwire_pictures longwire_top
-  longwire_command_line longwire_transport longwire_certificates longwire_calls longwire_rules_of
-  longwire_swap_transcripts longwire_swaps longwire_policy_transcripts longwire_policy
-  longwire_probe softgpu_ptx longwire_fat_binary longwire_statistics longwire_protocol
-  longwire_transcripts longwire_config longwire_rules longwire_scheduler
+  longwire_command_line longwire_link longwire_transport longwire_certificates longwire_calls
+  longwire_rules_of longwire_swap_transcripts longwire_swaps longwire_policy_transcripts
+  longwire_policy longwire_probe softgpu_ptx longwire_fat_binary longwire_statistics
+  longwire_protocol longwire_transcripts longwire_config longwire_rules longwire_scheduler
   longwire_wire longwire_base)
 
 set(tarball ${relocatable}/longwire-client-${PROJECT_VERSION}-x86_64.tar.xz)

@@ -24,6 +24,9 @@ using transport::LogLevel;
 // For a server that says nothing: the program must not wait for long.
 constexpr std::chrono::milliseconds kConnectPatience{3300};
 constexpr std::chrono::milliseconds kAnswerPatience{4400};
+// For a session: a server at which hundreds are opened at once may need longer until it says that
+// it is alive.
+constexpr std::chrono::milliseconds kOpenAnswerPatience{12'000};
 // For one that is alive and starts a worker: it waits for that for a minute itself. The program
 // waits for a little longer (client-shim/connect/open_session.cc).
 constexpr std::chrono::seconds kOpeningPatience{65};
@@ -108,10 +111,12 @@ void LinkSession::RefuseView(const std::string& sentence) {
   wire::SendMessage(socket_.get(), writer.span());
 }
 
-std::optional<size_t> LinkSession::FirstOf(ServerRace::Try attempt, std::string* sentence) {
+std::optional<size_t> LinkSession::FirstOf(ServerRace::Try attempt,
+                                           std::chrono::milliseconds answer,
+                                           std::string* sentence) {
   *sentence = servers_.problem();
   if (!sentence->empty()) return std::nullopt;
-  auto made = std::make_unique<ServerRace>(servers_.Order(), std::move(attempt));
+  auto made = std::make_unique<ServerRace>(servers_.Order(), std::move(attempt), answer);
   ServerRace& race = *made;
   {
     base::MutexLock lock(mutex_);
@@ -143,7 +148,7 @@ void LinkSession::AnswerView(const wire::Message& message) {
     return sentence->empty();
   };
   std::string sentence;
-  auto first = FirstOf(ask, &sentence);
+  auto first = FirstOf(ask, kAnswerPatience, &sentence);
   if (!first) return RefuseView(sentence);
   Asked& asked = AskedOf(*first);
   server_ = std::move(asked.channel);
@@ -284,7 +289,7 @@ bool LinkSession::Open(wire::Message& message) {
     return false;
   };
   std::string sentence;
-  auto first = FirstOf(ask, &sentence);
+  auto first = FirstOf(ask, kOpenAnswerPatience, &sentence);
   if (!first) {
     Refuse(CodeOfRefusal(), sentence, WaitOfRefusal());
     return false;

@@ -78,7 +78,9 @@ class LinkSession {
   bool AskWhereItIs(transport::SuspendRequest request, wire::SuspensionReply* reply);
   bool AskSuspension(const transport::Address& server, const transport::SuspendRequest& request,
                      wire::SuspensionReply* reply);
-  std::optional<size_t> FirstOf(ServerRace::Try attempt, std::string* sentence);
+  // `answer`: see ServerRace.
+  std::optional<size_t> FirstOf(ServerRace::Try attempt, std::chrono::milliseconds answer,
+                                std::string* sentence);
   Asked& AskedOf(size_t place);
   bool Reach(Contender& contender, Asked* asked, std::string* sentence);
   void TakeAnswer(bool refused, Asked* asked, std::string* sentence);

@@ -43,8 +43,9 @@ void Contender::GiveUp() {
   if (on_give_up_) on_give_up_();
 }
 
-ServerRace::ServerRace(const std::vector<transport::Address>& servers, Try attempt)
-    : attempt_(std::move(attempt)), progress_(servers.size()) {
+ServerRace::ServerRace(const std::vector<transport::Address>& servers, Try attempt,
+                       Clock::duration answer)
+    : attempt_(std::move(attempt)), answer_(answer), progress_(servers.size()) {
   for (size_t place = 0; place < servers.size(); ++place) {
     contenders_.push_back(std::make_unique<Contender>(
         servers[place], [this, place] { Connected(place); }, [this, place] { Alive(place); }));
@@ -69,13 +70,14 @@ void ServerRace::Connected(size_t place) {
   base::MutexLock lock(mutex_);
   progress_[place].state = State::kAsking;
   progress_[place].since = Clock::now();
+  deadline_ = std::max(deadline_, Clock::now() + answer_);
   changed_.NotifyAll();
 }
 
 void ServerRace::Alive(size_t place) {
   base::MutexLock lock(mutex_);
   progress_[place].since = Clock::now();
-  deadline_ = std::max(deadline_, Clock::now() + patience_);
+  deadline_ = std::max(deadline_, Clock::now() + std::max(patience_, answer_));
   changed_.NotifyAll();
 }
 

@@ -51,13 +51,15 @@ class ServerRace {
   // serve. Called by several threads at once.
   using Try = std::function<bool(size_t place, Contender& contender, std::string* sentence)>;
 
-  ServerRace(const std::vector<transport::Address>& servers, Try attempt);
+  // `answer`: at least as long a server is waited for that has taken the connection, or is alive.
+  ServerRace(const std::vector<transport::Address>& servers, Try attempt,
+             std::chrono::steady_clock::duration answer = {});
   ~ServerRace();  // waits for the cancelled attempts
   ServerRace(const ServerRace&) = delete;
   ServerRace& operator=(const ServerRace&) = delete;
 
   // The index of the server that was taken. nullopt, with one sentence for each server, when none
-  // serves before the deadline, which is as far ahead again whenever one is alive.
+  // serves before the deadline, which is at least as far ahead again whenever one is alive.
   std::optional<size_t> Run(std::chrono::steady_clock::time_point deadline, std::string* sentence);
   // Makes Run return nullopt soon. Thread-safe.
   void GiveUp();
@@ -81,6 +83,7 @@ class ServerRace {
   std::string Sentences() const LONGWIRE_REQUIRES(mutex_);
 
   const Try attempt_;
+  const Clock::duration answer_;
   std::vector<std::unique_ptr<Contender>> contenders_;  // by index; constant
   std::vector<std::thread> threads_;                    // used by Run's caller only
 

@@ -258,11 +258,12 @@ void Turns::Drain(Gang& gang) {
     const Time kept = now_ - gang.turn.idle_since;
     gang.idle_credit -= std::clamp(kept - options_.linger, Time{0}, gang.idle_credit);
   }
-  const bool wide = gang.turn.devices.size() > 1;
+  // Something may have begun since the last report: a worker begins what is queued as soon as the
+  // kernel before it ends. Whoever closes the gate reports what runs. On one device a gang is
+  // believed that has begun nothing while its turn lingered: mostly it waits for its client.
+  const bool believed = gang.turn.gave_up && gang.turn.devices.size() == 1;
   ForEachSeat(gang, [&](Seat& seat) {
-    // Something may have begun since the last report. Whoever closes the gate reports what runs; in
-    // a turn of one device what does ends by itself.
-    const bool opened = wide && seat.told && seat.told->open;
+    const bool opened = !believed && seat.told && seat.told->open;
     if (opened && seat.activity == Activity::kQueued) SetActivity(seat, Activity::kRunning);
     seat.unfinished = seat.activity == Activity::kRunning;
     seat.let_go = false;

@@ -59,6 +59,7 @@ inline constexpr std::string_view kGuards[] = {
     "moves_place",     // sessions without a place of their own: server/daemon/pool/places.cc
     "one_word",        // words that are seen one by one: wire/live/changed_word.cc
     "opening_rate",    // sessions that are opened too fast: server/admission/openings.cc
+    "own_fills",       // a copy into another session's memory: server/keeper/chunk_swapping.cc
     "peer",            // programs of other users at a local socket: wire/socket.cc
     "piece_digests",   // changed pieces of a suspended session: checkpoints/checkpoint_file.cc
     "policy_answer",   // a policy whose answers are nonsense: policy/program.cc

@@ -91,6 +91,8 @@ std::optional<Message> ReceiveMessage(int socket, std::chrono::milliseconds time
   do {
     received = recvmsg(socket, &header, MSG_CMSG_CLOEXEC);
   } while (received < 0 && (errno == EINTR || errno == ECONNRESET));
+  // Somebody else has taken the packet. (After the end of file errno is an earlier call's.)
+  if (received < 0 && errno == EAGAIN) return std::nullopt;
   // Also those of an empty packet, or they would stay open.
   if (received >= 0) TakeDescriptors(&header, &message.descriptors);
   // Without descriptors left here, those of the message are lost, not the connection: who expects

@@ -30,8 +30,9 @@ bool SendMessage(int socket, std::span<const std::byte> bytes,
                  std::span<const int> descriptors = {}, int flags = 0);
 
 // Waits up to `timeout` (negative: for ever) for one packet. nullopt on timeout, end of file, error
-// or a truncated packet; *closed is true for end of file and errors, false for a timeout. A process
-// without descriptors left gets the packet without those that came along.
+// or a truncated packet; *closed is true for end of file and errors, false for a timeout and where
+// another thread took the packet; errno says nothing. A process without descriptors left gets the
+// packet without those that came along.
 std::optional<Message> ReceiveMessage(int socket, std::chrono::milliseconds timeout,
                                       bool* closed = nullptr);
 

@@ -37,8 +37,10 @@ inline constexpr std::string_view kSwitches[] = {
     "live-pinned",           // program: on the server's host kernels reach pinned memory itself
     "log-beside-lanes",      // program, worker: the log carries a part of copies that use lanes
     "module-cache",          // program: images that the server knows are not sent again
+    "overlapped-moves",      // worker: a stream takes a session's memory while more of it is copied
     "own-polling",           // link, daemon, command: threads poll their own gRPC connections
     "parallel-checks",       // daemon: pieces of a suspended session are checked by several threads
+    "peer-moves",            // worker: a session's memory goes from device to device
     "piece-by-piece",        // program, link, daemon, worker: copies pass through in small pieces
     "predicted-spins",       // program, link, daemon, worker: threads spin as long as recent waits
     "pulls-with-waits",      // program: the device's writes come with the awaited completion
@@ -59,6 +61,7 @@ inline constexpr std::string_view kSwitches[] = {
     "unawaited-sets",        // program: executable graphs are changed without round trips
     "whole-copies",          // program: a copy between servers is announced once, not in pieces
     "whole-states",          // program: messages of several words pass while kernels run
+    "wide-moves",            // daemon: a session goes to another server by two connections
 };
 
 // A name of the table; any other name does not compile.

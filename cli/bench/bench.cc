@@ -25,7 +25,7 @@
 namespace longwire::cli {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kBenchFooter =
     "It runs the programs of lib/longwire/bench natively and through the server, in turn; the "
     "median "
     "of each figure is shown, and the worst. Where this host has no GPU the native column stays "
@@ -292,7 +292,7 @@ void AddBench(CommandLine& line) {
                   "write a page with pictures of the figures, too; it needs no other file")
       ->type_name("FILE");
   AddConnection(command, Reach::kNetworkAndLocal);
-  command.footer(kFooter);
+  command.footer(kBenchFooter);
 }
 
 }  // namespace longwire::cli

@@ -26,7 +26,7 @@ using certificates::PemFiles;
 using certificates::ValidFor;
 using certificates::Validity;
 
-constexpr const char* kFooter =
+constexpr const char* kCertFooter =
     "Keys are written readable by their owner only. The exit status is 0 if it is done, 1 if that "
     "failed, 2 if this command was called wrongly.";
 
@@ -176,7 +176,7 @@ void AddFolder(CLI::App& command, const std::shared_ptr<Wish>& wish) {
           "written there too")
       ->type_name("D");
   command.add_flag("--json", wish->json, "the result for programs");
-  command.footer(kFooter);
+  command.footer(kCertFooter);
 }
 
 // What makes files.
@@ -237,7 +237,7 @@ void AddShow(CommandLine& line, CLI::App& cert) {
   });
   command.add_option("FILE", *file, "the certificate");
   command.add_flag("--json", *json, "the certificates for programs");
-  command.footer(kFooter);
+  command.footer(kCertFooter);
 }
 
 }  // namespace
@@ -259,7 +259,7 @@ void AddCert(CommandLine& line) {
   AddRenew(line, cert);
   AddRevoke(line, cert);
   AddShow(line, cert);
-  cert.footer(kFooter);
+  cert.footer(kCertFooter);
 }
 
 }  // namespace longwire::cli

@@ -32,7 +32,7 @@ namespace {
 using certificates::InviteAnswer;
 using certificates::InviteRequest;
 
-constexpr const char* kFooter =
+constexpr const char* kInviteFooter =
     "Prints one line, which goes to the user by a way that nobody else reads. It is good once. The "
     "user runs longwire join LINE. NAME becomes the user's identity: list it at a tenant of the "
     "server.\n\n"
@@ -226,7 +226,7 @@ void AddInvite(CommandLine& line) {
                   "folder of sockets, else /run/longwire-signer/signer)")
       ->type_name("PATH");
   command.add_flag("--json", wish->json, "the line for programs; notes go to standard error");
-  command.footer(kFooter);
+  command.footer(kInviteFooter);
 }
 
 }  // namespace longwire::cli

@@ -27,7 +27,7 @@ using certificates::Answer;
 using certificates::Invitation;
 using certificates::Readers;
 
-constexpr const char* kFooter =
+constexpr const char* kJoinFooter =
     "The private key is made here and stays here. What is sent goes to a signer of the authority "
     "that LINE names, and to no other. Then it opens a session, as longwire doctor does.\n\n"
     "The exit status is 0 if all is well, 1 if there is no certificate, 2 if this command was "
@@ -199,7 +199,7 @@ void AddJoin(CommandLine& line) {
   command.add_flag("--force", wish->force, "replace files that are there already");
   command.add_flag("--no-trial", *no_trial, "open no session");
   command.add_flag("--json", wish->json, "the result for programs, with what longwire doctor says");
-  command.footer(kFooter);
+  command.footer(kJoinFooter);
 }
 
 }  // namespace longwire::cli

@@ -19,7 +19,7 @@
 namespace longwire::cli {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kRenewFooter =
     "The signer sees the present certificate and signs a new one for the same identity and the "
     "same "
     "key. The file of the certificate is replaced at once; sessions that run go on.\n\n"
@@ -138,7 +138,7 @@ void AddRenew(CommandLine& line, CLI::App& cert) {
                    "do nothing while a third of its validity or more is left, as "
                    "longwire-renew.timer");
   command.add_flag("--json", *json, "the result for programs");
-  command.footer(kFooter);
+  command.footer(kRenewFooter);
 }
 
 }  // namespace longwire::cli

@@ -15,7 +15,7 @@ namespace {
 
 using statistics::Advice;
 
-constexpr const char* kFooter =
+constexpr const char* kAdviseFooter =
     "The server counts where kernel_statistics: sampled is set in longwired's configuration. With "
     "--apply, advice that a rule can carry out (docs/extending.md) is written as one into the "
     "configuration FILE, before the rules that are there, and what was changed is shown; grids and "
@@ -124,7 +124,7 @@ void AddAdvise(CommandLine& line) {
                   "write rules into this configuration of longwired, and show what is new")
       ->type_name("FILE");
   AddConnection(command, Reach::kNetworkAndLocal);
-  command.footer(std::string(kOperatorHelp) + kFooter);
+  command.footer(std::string(kOperatorHelp) + kAdviseFooter);
 }
 
 }  // namespace longwire::cli

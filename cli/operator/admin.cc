@@ -16,7 +16,7 @@ namespace longwire::cli {
 namespace {
 
 constexpr const char* kAbout = "for those who run a server";
-constexpr const char* kFooter =
+constexpr const char* kAdminFooter =
     "Programs whose session is ended write the reason to their standard error. What drain and "
     "cordon "
     "say of this server lasts until it is taken back or the host boots anew; what they say of a "
@@ -263,7 +263,7 @@ int Act(const CLI::App& command, const std::string& action, const Wish& wish) {
 
 void AddAdmin(CommandLine& line) {
   CLI::App& admin = line.Add(nullptr, "admin", kAbout);
-  admin.footer(std::string(kFooter) + kOperatorHelp + kStatusHelp);
+  admin.footer(std::string(kAdminFooter) + kOperatorHelp + kStatusHelp);
   for (const Action& action : kActions) {
     auto wish = std::make_shared<Wish>();
     auto self = std::make_shared<CLI::App*>();

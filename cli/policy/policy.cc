@@ -15,7 +15,7 @@ namespace longwire::cli {
 namespace {
 
 constexpr const char* kAbout = "programs of yours that decide beside the built-in policies";
-constexpr const char* kFooter =
+constexpr const char* kPolicyFooter =
     "docs/policies.md says how to write one. What is loaded this way is gone when longwired "
     "restarts; the key policies: of its configuration keeps one.\n\n";
 
@@ -165,7 +165,7 @@ int ShowMaps(const Wish& wish) {
 void AddPolicy(CommandLine& line) {
   auto wish = std::make_shared<Wish>();
   CLI::App& policy = line.Add(nullptr, "policy", kAbout);
-  policy.footer(std::string(kFooter) + kOperatorHelp);
+  policy.footer(std::string(kPolicyFooter) + kOperatorHelp);
   CLI::App& list = line.Add(&policy, "list", "policies that are loaded, and what became of them",
                             [=] { return List(*wish); });
   list.add_flag("--json", wish->json, "the same for programs");

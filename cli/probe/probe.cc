@@ -16,7 +16,7 @@
 namespace longwire::cli {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kProbeFooter =
     R"(TOOL is an object of your own (docs/probes.md: in C, compiled by clang -target bpf), or
 one of
   threadhist       how many cycles warps run: a histogram
@@ -104,7 +104,7 @@ void AddProbe(CommandLine& line) {
       ->type_name("FILE");
   AddProgram(line, command, words.get());
   line.TakesProgram(command, ProgramBegins::kBehindDashes, words.get());
-  command.footer(kFooter);
+  command.footer(kProbeFooter);
 }
 
 }  // namespace longwire::cli

@@ -18,7 +18,7 @@
 namespace longwire::cli {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kRulesFooter =
     "Without a file it is /etc/longwire/longwired.yaml, and no server is needed. What a running "
     "longwired uses is the file that it has read last: explain --running asks it, and longwire "
     "admin reload makes it read it again. docs/extending.md has "
@@ -136,7 +136,7 @@ void AddRules(CommandLine& line) {
   explain.add_option("--kernel", wish->question.kernel, "the name of a kernel in the module")
       ->type_name("NAME");
   explain.add_flag("--json", wish->json, "the rules for programs");
-  for (CLI::App* command : {&rules, &check, &explain}) command->footer(kFooter);
+  for (CLI::App* command : {&rules, &check, &explain}) command->footer(kRulesFooter);
 }
 
 }  // namespace longwire::cli

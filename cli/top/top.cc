@@ -30,7 +30,7 @@ using top::PoolView;
 using top::Screen;
 using top::View;
 
-constexpr const char* kFooter =
+constexpr const char* kTopFooter =
     "Keys: arrows select a session and choose the column to sort by, / filters, k kills the "
     "selected "
     "session, d drains the server, c cordons a device, ? explains all, q quits. Killing, draining "
@@ -193,7 +193,7 @@ void AddTop(CommandLine& line) {
                                [options] { return Top(*options); });
   top::Describe(command, options.get());
   AddConnection(command, Reach::kNetworkAndLocal);
-  command.footer(std::string(kOperatorHelp) + kFooter);
+  command.footer(std::string(kOperatorHelp) + kTopFooter);
 }
 
 }  // namespace longwire::cli

@@ -12,7 +12,7 @@
 namespace longwire::cli {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kUsageFooter =
     "Each session that has ended has one record; sessions that run have none yet. MEMORY x TIME is "
     "the device memory that a session had leased, over time: 2.0 GiB h is 1 GiB for two hours. UP "
     "is "
@@ -69,7 +69,7 @@ void AddUsage(CommandLine& line) {
       line.Add(nullptr, "usage", "what the sessions of this host's longwired have used",
                [options] { return Usage(*options); });
   usage::Describe(command, Now(), options.get());
-  command.footer(kFooter);
+  command.footer(kUsageFooter);
 }
 
 }  // namespace longwire::cli

@@ -19,8 +19,9 @@ namespace {
 
 constexpr unsigned kUnshare = 1 << 1;  // CLOSE_RANGE_UNSHARE
 
-// Who ends a session says why before anything else tells of the end, so they are on their way.
-constexpr std::chrono::milliseconds kWordsPatience{100};
+// Who ends a session says why before anything else tells of the end, so they are on their way; on a
+// busy machine this thread still has to get its turn to read them.
+constexpr std::chrono::milliseconds kWordsPatience{1000};
 
 bool IsSameFile(int one, int other) {
   struct stat of_one {

@@ -86,12 +86,13 @@ void GrpcStream<Stream>::StartWrite(const FrameHeader& header, std::span<const s
 template <class Stream>
 bool GrpcStream<Stream>::ParseFrame() {
   received_.body.clear();
-  slices_.clear();
-  if (!read_buffer_.Dump(&slices_).ok()) return false;
+  if (slices_ == nullptr) slices_ = std::make_shared<std::vector<grpc::Slice>>();
+  slices_->clear();
+  if (!read_buffer_.Dump(slices_.get()).ok()) return false;
   size_t header_bytes = 0;
   size_t total = 0;
   auto* header = reinterpret_cast<std::byte*>(&received_.header);
-  for (const grpc::Slice& slice : slices_) {
+  for (const grpc::Slice& slice : *slices_) {
     std::span<const std::byte> bytes(reinterpret_cast<const std::byte*>(slice.begin()),
                                      slice.size());
     size_t take = std::min(bytes.size(), sizeof(FrameHeader) - header_bytes);

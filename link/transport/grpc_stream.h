@@ -10,6 +10,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/lock_ranks.h"
@@ -25,6 +26,7 @@ class GrpcStream : public MessageStream {
   ~GrpcStream() override;
   void StartRead() override;
   const ReceivedFrame& received() const override { return received_; }
+  std::shared_ptr<const void> KeepReceived() override { return std::exchange(slices_, nullptr); }
   void StartWrite(const FrameHeader& header, std::span<const std::byte> bytes,
                   std::shared_ptr<void> keep) override;
   Event Wait(wire::Deadline deadline) override;
@@ -49,7 +51,7 @@ class GrpcStream : public MessageStream {
   grpc::Alarm alarm_;
   bool reading_ = false;
   grpc::ByteBuffer read_buffer_;
-  std::vector<grpc::Slice> slices_;
+  std::shared_ptr<std::vector<grpc::Slice>> slices_;  // of received_; none: somebody keeps them
   ReceivedFrame received_;
 };
 

@@ -29,6 +29,8 @@ class MessageStream {
   // One read at a time; kRead reports that received() is valid.
   virtual void StartRead() = 0;
   virtual const ReceivedFrame& received() const = 0;
+  // Keeps what the body of received() views: for as long as this lives, not for longer.
+  virtual std::shared_ptr<const void> KeepReceived() = 0;
   // One write at a time; kWritten reports that the next may start. `bytes` is not copied when it is
   // large: it stays readable for as long as `keep` lives, which the stream holds until it is sent.
   virtual void StartWrite(const FrameHeader& header, std::span<const std::byte> bytes,

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,6 +31,8 @@ class CoreCommands {
   void Restart(const Command& command);
   std::string Tell(const Event& event);
   std::string PassTimeTo(Time time);
+  std::string Report(const Command& command);
+  std::string AnswerClosing(const Decision& decision);
   std::string Print(const std::vector<Decision>& decisions);
   std::string Show() const;
 
@@ -37,7 +40,13 @@ class CoreCommands {
   std::vector<std::unique_ptr<Policy>> policies_;
   std::unique_ptr<Core> core_;
   Time now_{0};
-  std::map<std::pair<SessionId, DeviceId>, Decision> told_;
+  using SeatName = std::pair<SessionId, DeviceId>;
+  std::map<SeatName, Decision> told_;
+  // Workers of one device answer each closing of a gate by themselves: with what they last had
+  // queued, or that it has begun since. Those of several are spoken for by the transcript.
+  std::map<SeatName, ActivityReported> queued_;
+  std::set<SeatName> begins_;
+  std::set<SessionId> wide_;
 };
 
 // device, place, occupy, rebalance.

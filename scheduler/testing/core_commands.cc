@@ -95,6 +95,9 @@ void CoreCommands::Restart(const Command& command) {
   core_ = std::make_unique<Core>(*policies_.back(), options);
   now_ = Time{0};
   told_.clear();
+  queued_.clear();
+  begins_.clear();
+  wide_.clear();
 }
 
 std::string CoreCommands::Run(const Command& command) {
@@ -108,7 +111,9 @@ std::string CoreCommands::Run(const Command& command) {
   } else if (verb == "at") {
     output = PassTimeTo(ParseTime(command.Word(1)));
   } else if (verb == "open") {
-    output = Tell(SessionOpened{ParseSession(command)});
+    const SessionInfo session = ParseSession(command);
+    if (session.devices.size() > 1) wide_.insert(session.id);
+    output = Tell(SessionOpened{session});
   } else if (verb == "close") {
     output = Tell(SessionClosed{ParseNumber(command.Word(1))});
   } else if (verb == "tenant") {
@@ -122,9 +127,7 @@ std::string CoreCommands::Run(const Command& command) {
   } else if (verb == "show") {
     output = Show();
   } else {
-    const auto [session, device] = ParseSeat(verb);
-    const Time used = command.Span("used", Time{0});
-    output = Tell(ActivityReported{session, device, ParseActivity(command.Word(1)), used});
+    output = Report(command);
   }
   command.CheckAllUsed();
   return output;
@@ -142,7 +145,33 @@ std::string CoreCommands::PassTimeTo(Time time) {
   return output;
 }
 
-std::string CoreCommands::Tell(const Event& event) { return Print(core_->On(now_, event)); }
+std::string CoreCommands::Tell(const Event& event) {
+  const std::vector<Decision> decisions = core_->On(now_, event);
+  std::string output = Print(decisions);
+  for (const Decision& decision : decisions) output += AnswerClosing(decision);
+  return output;
+}
+
+std::string CoreCommands::Report(const Command& command) {
+  const auto seat = ParseSeat(command.Word(0));
+  if (command.Word(1) == "begins") {
+    begins_.insert(seat);
+    return "";
+  }
+  const Time used = command.Span("used", Time{0});
+  const ActivityReported report{seat.first, seat.second, ParseActivity(command.Word(1)), used};
+  queued_.erase(seat);
+  if (report.activity == Activity::kQueued && !wide_.contains(seat.first)) queued_[seat] = report;
+  return Tell(report);
+}
+
+std::string CoreCommands::AnswerClosing(const Decision& decision) {
+  const std::pair seat(decision.session, decision.device);
+  auto last = queued_.extract(seat);  // what a gate lets through runs, and is reported by its end
+  if (decision.open || last.empty()) return "";
+  if (begins_.erase(seat) > 0) last.mapped().activity = Activity::kRunning;
+  return Tell(last.mapped());
+}
 
 std::string CoreCommands::Print(const std::vector<Decision>& decisions) {
   std::ostringstream output;

@@ -30,6 +30,7 @@ constexpr milliseconds kCallAnswer{15'000};
 constexpr milliseconds kNextStep{120'000};
 
 const char* const kBeyond = "what is sent is no step of a move; the servers are of other versions";
+const char* const kOneBroke = "one of two connections between the servers broke";
 
 // In a pool every session needs a place besides, for which its host has asked (Pool::TakePlace):
 // who has that is of the pool.
@@ -82,6 +83,7 @@ class Conversation {
     HandOverStep step;
     if (!Hear(&step, kFirstStep)) return;
     if (step.has_end()) return Ends(step);
+    if (step.has_join()) return Joins(step.join().move());
     std::string sentence = kBeyond;
     if (!step.has_offer() || !Take(step.offer(), &sentence)) return Refuse(sentence);
     if (prepared_ && Hear(&step, patience_)) Ends(step);
@@ -157,7 +159,7 @@ class Conversation {
       return false;
     }
     if (!FindClient(offer, &client, sentence)) return false;
-    auto arrival = std::make_shared<SessionTable::Arrival>(table_, offer, client);
+    auto arrival = std::make_shared<SessionTable::Arrival>(table_, offer, client, name_);
     if (!arrival->Start(sentence)) return false;
     AtStep("there-started");
     HandOverAnswer answer;
@@ -166,6 +168,7 @@ class Conversation {
     answer.set_device(arrival->device());
     answer.set_keeps_limits(true);
     answer.set_takes_ahead(true);
+    answer.set_takes_joins(true);
     if (!Answer(answer) || !Fill(*arrival)) {
       again_ = arrival->again();
       *sentence = refusal_.empty() ? unheard_ : refusal_;
@@ -183,16 +186,21 @@ class Conversation {
   // All steps from the content to the last one. False with a refusal, or what was not heard.
   bool Fill(SessionTable::Arrival& arrival) {
     HandOverStep step;
-    bool has_rings = false;
-    while (Hear(&step, kNextStep)) {
-      if (step.has_content() && !has_rings) {
-        if (arrival.Feed(step.content())) continue;
-        if (!arrival.IsRebuilt(&refusal_)) return false;
-        refusal_ = "its new worker takes no more";
+    StepMessage content;
+    bool has_rings = false, is_content = false;
+    while (stream_.Receive(&step, &content, &is_content, kNextStep, &unheard_)) {
+      if (is_content && !has_rings) {
+        if (arrival.feed().Take(ContentFeed::Way::kFirst, content.parts)) continue;
+        refusal_ = kOneBroke;
+        if (arrival.feed().is_broken()) return false;
+        if (arrival.IsRebuilt(&refusal_)) refusal_ = "its new worker takes no more";
         return false;
       }
+      if (is_content) step.Clear();
       if (step.has_ahead() && !has_rings) {
-        if (!arrival.IsAhead(&refusal_)) return false;
+        if (!Awaits(arrival.feed(), step.ahead().contents()) || !arrival.IsAhead(&refusal_)) {
+          return false;
+        }
         refusal_.clear();
         AtStep("there-ahead");
         HandOverAnswer answer;
@@ -202,7 +210,8 @@ class Conversation {
       }
       if (step.has_rings() && !has_rings) {
         has_rings = true;
-        if (!arrival.IsRebuilt(&refusal_) || !arrival.TakeRings(step.rings(), &refusal_)) {
+        if (!Awaits(arrival.feed(), step.rings().contents()) || !arrival.IsRebuilt(&refusal_) ||
+            !arrival.TakeRings(step.rings(), &refusal_)) {
           return false;
         }
         AtStep("there-rebuilt");
@@ -218,6 +227,35 @@ class Conversation {
       }
     }
     return false;
+  }
+
+  // Waits for what comes by another stream. True also where the new worker takes no more: it is
+  // asked why.
+  bool Awaits(ContentFeed& feed, uint64_t contents) {
+    refusal_ = kOneBroke;
+    return feed.Await(contents) || !feed.is_broken();
+  }
+
+  // By another stream: every second content of a session that arrives.
+  void Joins(const std::string& move) {
+    auto feed = IsMove(move) ? table_.FeedOf(move, name_) : nullptr;
+    if (feed == nullptr || !feed->Widen()) {
+      return Refuse("no session arrives by that move, or its content has begun to come");
+    }
+    HandOverAnswer answer;
+    answer.set_done(true);
+    bool goes_on = Answer(answer);
+    while (goes_on && !feed->has_ended()) {
+      HandOverStep step;
+      StepMessage content;
+      bool is_content = false;
+      if (stream_.Receive(&step, &content, &is_content, kNextStep, &unheard_)) {
+        goes_on = is_content && feed->Take(ContentFeed::Way::kSecond, content.parts);
+      } else {
+        goes_on = !stream_.is_broken();  // it may be long until the next one
+      }
+    }
+    feed->Break();
   }
 
   // As long as the other server says what becomes of the move.

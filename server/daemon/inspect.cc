@@ -105,9 +105,9 @@ void FillDevice(const warden::DeviceStats& stats, transport::Device* device) {
 
 void FillEvent(const keeper::MemoryEvent& event, const std::set<uint64_t>& seen,
                transport::MemoryEvent* out) {
-  static constexpr const char* kKinds[] = {"",      "lease", "return",  "end",      "refuse",
-                                           "ask",   "drain", "unused",  "map",      "unmap",
-                                           "remap", "clear", "release", "swap-out", "swap-in"};
+  static constexpr const char* kKinds[] = {
+      "",    "lease", "return", "end",   "refuse",  "ask",      "drain",   "unused",
+      "map", "unmap", "remap",  "clear", "release", "swap-out", "swap-in", "fill"};
   out->set_number(event.number);
   out->set_seconds(static_cast<double>(event.time) / 1e6);
   if (event.kind < std::size(kKinds)) out->set_kind(kKinds[event.kind]);

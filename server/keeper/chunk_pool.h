@@ -15,6 +15,8 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -59,6 +61,7 @@ struct LeaseInProgress {
   uint64_t most = 0;             // bytes that a Charge may get, or that are promised
   bool spare = false;            // optional: no memory is reclaimed for it
   bool comes_back = false;       // a swap-in: its chunks are lent already
+  bool shows = false;            // a Show: likewise
   int code = kSuccess;           // why it was refused
   std::string sentence;
   // Bytes that are missing: Advance may be called again when some were returned, by sessions of the
@@ -78,14 +81,17 @@ struct ScrubJob {
 };
 
 // One job of the swap thread, and its result: copying a chunk out or back, zeroing parts of the
-// host memory, or allocating `bytes` of it.
+// host memory, or allocating `bytes` of it; or copying another device's chunk into one.
 struct SwapJob {
-  enum class Kind { kOut, kBack, kClear, kPin };
+  enum class Kind { kOut, kBack, kClear, kPin, kFill };
   Kind kind = Kind::kOut;
   uint64_t chunk = 0;
   uint64_t handle = 0;
   uint64_t bytes = 0;
   std::vector<HostPart> parts{};
+  std::shared_ptr<wire::Descriptor> from{};  // of the other device's chunk,
+  uint64_t worker = 0;                       // who asked for that,
+  uint64_t request = 0;                      // and in which packet
   int code = kSuccess;
 };
 
@@ -199,6 +205,11 @@ class ChunkPool {
   // A copy has ended. False: it failed, and the worker *lost has lost its data.
   bool Moved(const SwapJob& job, uint64_t* lost);
   bool IsMoving(uint64_t worker) const;  // chunks of it are being copied
+  // A chunk of the worker's that is filled from another device (server/protocol/fills.h): the copy
+  // to make, if it may be. Until EndFill it moves, as a swapped one does.
+  std::optional<SwapJob> StartFill(uint64_t worker, uint64_t chunk);
+  void EndFill(const SwapJob& job);
+  bool MayShow(uint64_t worker, uint64_t chunk) const;  // its descriptor, to its worker again
   HostPool& host() { return host_; }
   const HostPool& host() const { return host_; }
   uint64_t SwappedBy(uint64_t worker) const;

@@ -137,6 +137,33 @@ bool ChunkPool::Moved(const SwapJob& job, uint64_t* lost) {
   return true;
 }
 
+bool ChunkPool::MayShow(uint64_t worker, uint64_t id) const {
+  auto holder = workers_.find(worker);
+  return holder != workers_.end() && holder->second.lent.contains(id) &&
+         chunks_.at(id).place == Place::kHere;
+}
+
+// Only of memory that nobody else has.
+std::optional<SwapJob> ChunkPool::StartFill(uint64_t worker, uint64_t id) {
+  if (!MayShow(worker, id) && !(wire::GuardIsOff("own_fills") && chunks_.contains(id))) return {};
+  Chunk& chunk = chunks_.at(id);
+  if (chunk.shared || chunk.adopted) return {};
+  chunk.place = Place::kComing;
+  ++workers_[worker].moving;
+  SwapJob job{SwapJob::Kind::kFill, id, chunk.handle, chunk.bytes};
+  job.worker = worker;
+  return job;
+}
+
+void ChunkPool::EndFill(const SwapJob& job) {
+  if (auto holder = workers_.find(job.worker); holder != workers_.end()) --holder->second.moving;
+  auto found = chunks_.find(job.chunk);
+  if (found == chunks_.end()) return;
+  found->second.place = Place::kHere;
+  if (found->second.dropped) return EraseDropped(job.chunk);
+  if (job.code == kSuccess) LogEvent(MemoryEventKind::kFill, job.worker, job.bytes);
+}
+
 void ChunkPool::Drop(uint64_t id) {
   Chunk& chunk = chunks_.at(id);
   Worker& holder = workers_.at(chunk.worker);

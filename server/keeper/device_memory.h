@@ -52,6 +52,8 @@ class DeviceMemory {
   // Copies the whole chunk to these parts, in order, and back.
   virtual int CopyOut(uint64_t handle, uint64_t bytes, std::span<const HostPart> to) = 0;
   virtual int CopyIn(uint64_t handle, uint64_t bytes, std::span<const HostPart> from) = 0;
+  // Copies a chunk of the same size, of any device that this one reaches, to the whole chunk.
+  virtual int Fill(uint64_t handle, uint64_t bytes, const wire::Descriptor& from) = 0;
 };
 
 }  // namespace longwire::keeper

@@ -91,6 +91,16 @@ class FakeDevice : public DeviceMemory {
     return pwrite(chunks_.at(handle).file.get(), from[0].data, 1, 0) == 1 ? kSuccess : 999;
   }
 
+  int Fill(uint64_t handle, uint64_t bytes, const wire::Descriptor& from) override {
+    while (hold_copies) usleep(500);
+    base::MutexLock lock(mutex_);
+    char content = 0;
+    if (++fills == fail_fill || chunks_.at(handle).bytes != bytes) return 999;
+    const bool copied = pread(from.get(), &content, 1, 0) == 1 &&
+                        pwrite(chunks_.at(handle).file.get(), &content, 1, 0) == 1;
+    return copied ? kSuccess : kInvalidValue;
+  }
+
   // The nonzero bytes in host memory.
   std::string HostBytes() {
     base::MutexLock lock(mutex_);
@@ -122,9 +132,9 @@ class FakeDevice : public DeviceMemory {
   }
 
   // The number of calls of each, and which call (from 1) fails.
-  std::atomic<int> creates = 0, exports = 0, zeros = 0, pins = 0, outs = 0, ins = 0;
+  std::atomic<int> creates = 0, exports = 0, zeros = 0, pins = 0, outs = 0, ins = 0, fills = 0;
   std::atomic<int> fail_create = 0, fail_export = 0, fail_zero = 0;
-  std::atomic<int> fail_pin = 0, fail_out = 0, fail_in = 0;
+  std::atomic<int> fail_pin = 0, fail_out = 0, fail_in = 0, fail_fill = 0;
   std::atomic<uint64_t> others = 0;                   // bytes that others use
   std::atomic<bool> hold_copies = false;              // copies do not return
   std::atomic<uint64_t> hold_zero_from = UINT64_MAX;  // Zero of at least this size does not return

@@ -15,6 +15,10 @@ void Swap(DeviceMemory& device, bool clears, SwapJob& job) {
     case SwapJob::Kind::kBack:
       job.code = device.CopyIn(job.handle, job.bytes, job.parts);
       break;
+    case SwapJob::Kind::kFill:
+      job.code = device.Fill(job.handle, job.bytes, *job.from);
+      job.from.reset();
+      break;
     case SwapJob::Kind::kClear:
       break;
     case SwapJob::Kind::kPin: {

@@ -58,7 +58,8 @@ Keeper::Keeper(DeviceMemory& device, const PoolOptions& options, wire::Descripto
       health_(state_.driver, device.identity().facts.uuid),
       small_scrubber_([&device](ScrubJob& job) { Scrub(device, job); }),
       large_scrubber_([&device](ScrubJob& job) { Scrub(device, job); }),
-      swap_thread_([&device, clears = options.scrub](SwapJob& job) { Swap(device, clears, job); }) {
+      swap_thread_([&device, clears = options.scrub](SwapJob& job) { Swap(device, clears, job); }),
+      fill_thread_([&device](SwapJob& job) { Swap(device, true, job); }) {
   SetNonBlocking(control_.get());
   state_.device_name = device.identity().name;
   state_.facts = device.identity().facts;
@@ -116,6 +117,7 @@ void Keeper::FillPollSet() {
   small_scrubbed_ = poll_set_.Add(small_scrubber_.descriptor());
   large_scrubbed_ = poll_set_.Add(large_scrubber_.descriptor());
   swapped_ = poll_set_.Add(swap_thread_.descriptor());
+  filled_ = poll_set_.Add(fill_thread_.descriptor());
   health_events_ = poll_set_.Add(health_.descriptor());
   for (auto& [worker, session] : sessions_) {
     short events = 0;
@@ -133,7 +135,7 @@ bool Keeper::HandleEvents() {
   }
   if (poll_set_.Ready(small_scrubbed_)) pool_.Scrubbed(small_scrubber_.Take());
   if (poll_set_.Ready(large_scrubbed_)) pool_.Scrubbed(large_scrubber_.Take());
-  if (poll_set_.Ready(swapped_)) TakeMoved();
+  if (poll_set_.Ready(swapped_) || poll_set_.Ready(filled_)) TakeMoved();
   if (poll_set_.Ready(health_events_)) TakeHealth();
   for (auto next = sessions_.begin(); next != sessions_.end();) {
     auto& [worker, session] = *next++;  // Forget removes the entry
@@ -150,7 +152,7 @@ bool Keeper::HandleEvents() {
 bool Keeper::ReadControl(bool* open) {
   bool closed = false;
   auto message = wire::ReceiveMessage(control_.get(), std::chrono::milliseconds(0), &closed);
-  if (!message) *open = !closed || errno == EAGAIN;
+  if (closed) *open = false;
   if (!message) return false;
   Attach attach;
   Assign assign;
@@ -193,7 +195,7 @@ void Keeper::ReadSession(KeeperSession& session) {
   auto message = wire::ReceiveMessage(session.socket.get(), std::chrono::milliseconds(0), &closed);
   if (message) {
     HandlePacket(session, *message);
-  } else if (closed && errno != EAGAIN) {
+  } else if (closed) {
     CloseSocket(session);
   }
 }
@@ -222,7 +224,7 @@ void Keeper::HandlePacket(KeeperSession& session, wire::Message& message) {
       remaps_ += kind == MemoryEventKind::kRemap ? 1 : 0;
       remapped_ += kind == MemoryEventKind::kRemap ? note.bytes : 0;
     }
-  } else if (HandleSwapPacket(session, packet)) {
+  } else if (HandleSwapPacket(session, packet) || HandleFillPacket(session, message)) {
   } else if (session.waits()) {
     session.later.assign(packet.begin(), packet.end());
   } else {
@@ -398,7 +400,7 @@ void Keeper::RefuseGrant(KeeperSession& session, int code) {
     Answer(session, message::Pack(SwapReturned{lease->request, code, kNotExported, false, {}}));
     return;
   }
-  pool_.Return(session.worker, lease->chunks);
+  if (!lease->shows) pool_.Return(session.worker, lease->chunks);
   Answer(session, message::Pack(Refuse{lease->request, code, kNotExported, pool_.free()}));
 }
 

@@ -73,6 +73,7 @@ class Keeper {
     std::unique_ptr<LeaseInProgress> grant;           // being sent
     size_t granted = 0;                               // chunks of `grant` that were sent
     std::unique_ptr<SwapIn> back;                     // pending swap-in
+    size_t fills = 0;                                 // under way
     uint64_t returned = 0;                            // bytes, since its last Reclaimed
     bool watched = false;                             // was asked to report its work
     std::deque<std::vector<std::byte>> answers;       // that do not fit into the socket yet
@@ -143,6 +144,10 @@ class Keeper {
   // out. False: none can be.
   bool SwapFor(KeeperSession& session);
   bool HandleSwapPacket(KeeperSession& session, std::span<const std::byte> packet);
+  // Chunks that are copied from another device (fills.h).
+  bool HandleFillPacket(KeeperSession& session, wire::Message& message);
+  void TakeFilled(const SwapJob& job);
+  void HandleShow(KeeperSession& session, const Show& show);
   bool AdvanceSwaps();  // true if a swap is under way
   void AdvanceSwapIn(KeeperSession& session, bool first, bool* taken);
   void Deliver(KeeperSession& session);
@@ -189,7 +194,8 @@ class Keeper {
   const bool swaps_on_;
   wire::Descriptor control_;
   base::PollSet poll_set_;  // of this pass, filled by FillPollSet
-  base::PollSet::Entry control_events_, small_scrubbed_, large_scrubbed_, swapped_, health_events_;
+  base::PollSet::Entry control_events_, small_scrubbed_, large_scrubbed_, swapped_, filled_,
+      health_events_;
   std::map<uint64_t, KeeperSession> sessions_;            // by worker
   std::deque<std::vector<std::byte>> promised_{};         // answers that the warden lacks
   bool waiting_ = false;                                  // a lease or a GetInfo waits
@@ -222,6 +228,7 @@ class Keeper {
   JobThread<ScrubJob> small_scrubber_;
   JobThread<ScrubJob> large_scrubber_;
   JobThread<SwapJob> swap_thread_;
+  JobThread<SwapJob> fill_thread_;  // chunks of other devices, in turn with the one above
 };
 
 }  // namespace longwire::keeper

@@ -1,5 +1,5 @@
 // Swapping memory of idle sessions to host memory when a lease lacks it, and back before their next
-// work.
+// work; and in the same thread, and another one, copies from other devices, for sessions that move.
 #include <algorithm>
 #include <cstdio>
 
@@ -15,6 +15,9 @@ constexpr uint64_t kPinAtOnce = uint64_t{256} << 20;
 constexpr std::chrono::seconds kDrainRound{1};
 
 constexpr const char* kLost = "memory of the session could not be brought back from the host's";
+
+// Copies from other devices, of one worker at a time: each holds a descriptor of the keeper's.
+constexpr size_t kMaxFills = 4;
 
 }  // namespace
 
@@ -37,7 +40,9 @@ void Keeper::AddHostMemory() {
 }
 
 void Keeper::TakeMoved() {
-  for (SwapJob& job : swap_thread_.Take()) {
+  std::vector<SwapJob> done = swap_thread_.Take();
+  for (SwapJob& job : fill_thread_.Take()) done.push_back(std::move(job));
+  for (SwapJob& job : done) {
     uint64_t lost = 0;
     switch (job.kind) {
       case SwapJob::Kind::kPin:
@@ -54,6 +59,9 @@ void Keeper::TakeMoved() {
         break;
       case SwapJob::Kind::kClear:
         pool_.host().Cleared(job.parts);
+        break;
+      case SwapJob::Kind::kFill:
+        TakeFilled(job);
         break;
       case SwapJob::Kind::kOut:
       case SwapJob::Kind::kBack: {
@@ -284,6 +292,58 @@ void Keeper::Deliver(KeeperSession& session) {
   auto now = Swaps::Clock::now();
   if (back->begun) swaps_.CameBack(session.worker, back->since, now, back->stay);
   session.grant = std::make_unique<LeaseInProgress>(std::move(back->lease));
+  session.granted = 0;
+  Send(session);
+}
+
+bool Keeper::HandleFillPacket(KeeperSession& session, wire::Message& message) {
+  Fill fill;
+  Show show;
+  if (message::Unpack(message.bytes, &show) == wire::WireResult::kOk) {
+    HandleShow(session, show);
+    return true;
+  }
+  if (message::Unpack(message.bytes, &fill) != wire::WireResult::kOk) return false;
+  std::optional<SwapJob> job;
+  if (message.descriptors.size() == 1 && session.fills < kMaxFills) {
+    job = pool_.StartFill(session.worker, fill.chunk);
+  }
+  if (!job) {
+    Answer(session, message::Pack(Filled{fill.request, kInvalidValue}));
+    return true;
+  }
+  ++session.fills;
+  job->worker = session.worker;
+  job->request = fill.request;
+  job->from = std::make_shared<wire::Descriptor>(std::move(message.descriptors[0]));
+  // Two at once: the one is mapped while the other is copied.
+  const bool turn = fill_thread_.waiting() < swap_thread_.waiting();
+  (turn ? fill_thread_ : swap_thread_).Add({std::move(*job)});
+  return true;
+}
+
+void Keeper::TakeFilled(const SwapJob& job) {
+  pool_.EndFill(job);
+  auto session = sessions_.find(job.worker);
+  if (session == sessions_.end()) return;
+  --session->second.fills;
+  if (session->second.socket.valid()) {
+    Answer(session->second, message::Pack(Filled{job.request, job.code}));
+  }
+}
+
+void Keeper::HandleShow(KeeperSession& session, const Show& show) {
+  if (session.waits() || !pool_.MayShow(session.worker, show.chunk)) {
+    Answer(session,
+           message::Pack(Refuse{show.request, kInvalidValue,
+                                "the session has no such memory on the device", pool_.free()}));
+    return;
+  }
+  session.grant = std::make_unique<LeaseInProgress>();
+  session.grant->worker = session.worker;
+  session.grant->request = show.request;
+  session.grant->chunks = {show.chunk};
+  session.grant->shows = true;
   session.granted = 0;
   Send(session);
 }

@@ -2,9 +2,14 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstring>
+#include <vector>
 
 #include "base/try.h"
 #include "server/keeper/nvml/device_links.h"
@@ -14,6 +19,8 @@ namespace {
 
 // Smaller chunks are zeroed by the driver, even where their pages could be discarded.
 constexpr uint64_t kDiscardFrom = uint64_t{8} << 20;
+// Of a chunk that is a file, at once.
+constexpr size_t kPartBytes = size_t{1} << 20;
 
 // Attributes for tools that open no session, in addition to name and memory.
 constexpr CUdevice_attribute kFacts[] = {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
@@ -122,6 +129,27 @@ class VmmDevice : public DeviceMemory {
     });
   }
 
+  int Fill(uint64_t handle, uint64_t bytes, const wire::Descriptor& from) override {
+    if (FillFile(handle, bytes, from.get())) return kSuccess;
+    driver_.cuCtxSetCurrent(context_);
+    CUmemGenericAllocationHandle source = 0;
+    LONGWIRE_TRY(driver_.cuMemImportFromShareableHandle(
+        &source, reinterpret_cast<void*>(intptr_t{from.get()}),
+        CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+    CUresult result = CUDA_SUCCESS;
+    {
+      const Mapping read(*this, source, bytes);
+      result = read.result();
+      if (result == CUDA_SUCCESS) {
+        result = OnMapped(handle, bytes, [&](CUdeviceptr written, CUstream stream) {
+          return driver_.cuMemcpyDtoDAsync_v2(written, read.address(), bytes, stream);
+        });
+      }
+    }
+    driver_.cuMemRelease(source);
+    return result;
+  }
+
  private:
   // A driver whose device memory is a memory file of the host (the software device): its pages are
   // discarded and read as zeros. Touching gigabytes instead would take seconds of processor time.
@@ -134,26 +162,74 @@ class VmmDevice : public DeviceMemory {
                                   static_cast<off_t>(bytes)) == 0;
   }
 
-  // Maps the chunk in this process for `work`, which only queues; returns when that is done.
+  // Of such a driver: what was never written has no pages, and gets none.
+  bool FillFile(uint64_t handle, uint64_t bytes, int from) {
+    struct stat file {};
+    wire::Descriptor to;
+    const bool is_chunk = of_files_ && fcntl(from, F_GET_SEALS) >= 0 && fstat(from, &file) == 0 &&
+                          file.st_size == static_cast<off_t>(bytes);
+    if (!is_chunk || !Discard(handle, bytes) || Export(handle, &to) != kSuccess) return false;
+    std::vector<std::byte> part(kPartBytes);
+    for (off_t at = 0; (at = lseek(from, at, SEEK_DATA)) >= 0;) {
+      const off_t end = lseek(from, at, SEEK_HOLE);
+      for (ssize_t got = 0; at < end; at += got) {
+        const auto size = std::min<size_t>(part.size(), static_cast<size_t>(end - at));
+        got = pread(from, part.data(), size, at);
+        if (got <= 0 || pwrite(to.get(), part.data(), static_cast<size_t>(got), at) != got) {
+          return false;
+        }
+      }
+      if (end < 0) return false;
+    }
+    return errno == ENXIO;  // there is no more
+  }
+
+  // A chunk, of any device that this one reaches, that is mapped in this process meanwhile.
+  class Mapping {
+   public:
+    Mapping(const VmmDevice& device, uint64_t handle, uint64_t bytes)
+        : driver_(device.driver_), bytes_(bytes) {
+      result_ = driver_.cuMemAddressReserve(&address_, bytes, 0, 0, 0);
+      if (result_ != CUDA_SUCCESS) return;
+      result_ = driver_.cuMemMap(address_, bytes, 0, handle, 0);
+      is_mapped_ = result_ == CUDA_SUCCESS;
+      if (!is_mapped_) return;
+      const CUmemAccessDesc access{device.properties_.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+      result_ = driver_.cuMemSetAccess(address_, bytes, &access, 1);
+    }
+    ~Mapping() {
+      if (is_mapped_) driver_.cuMemUnmap(address_, bytes_);
+      if (address_ != 0) driver_.cuMemAddressFree(address_, bytes_);
+    }
+    Mapping(const Mapping&) = delete;
+    Mapping& operator=(const Mapping&) = delete;
+    CUresult result() const { return result_; }
+    CUdeviceptr address() const { return address_; }
+
+   private:
+    const DriverTable& driver_;
+    const uint64_t bytes_;
+    CUdeviceptr address_ = 0;
+    bool is_mapped_ = false;
+    CUresult result_ = CUDA_SUCCESS;
+  };
+
+  // Maps the chunk for `work`, which only queues; returns when that is done.
   template <class Work>
-  int OnMapped(uint64_t handle, uint64_t bytes, Work work) {
+  CUresult OnMapped(uint64_t handle, uint64_t bytes, Work work) {
     driver_.cuCtxSetCurrent(context_);
     CUstream stream = nullptr;
     LONGWIRE_TRY(driver_.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    CUdeviceptr address = 0;
-    CUresult result = driver_.cuMemAddressReserve(&address, bytes, 0, 0, 0);
-    if (result == CUDA_SUCCESS) {
-      result = driver_.cuMemMap(address, bytes, 0, handle, 0);
+    CUresult result = CUDA_SUCCESS;
+    {
+      const Mapping mapping(*this, handle, bytes);
+      result = mapping.result();
       if (result == CUDA_SUCCESS) {
-        CUmemAccessDesc access{properties_.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-        result = driver_.cuMemSetAccess(address, bytes, &access, 1);
-        if (result == CUDA_SUCCESS) result = work(address, stream);
+        result = work(mapping.address(), stream);
         // Also after a failure: what was queued must be over before the memory goes.
         CUresult over = driver_.cuStreamSynchronize(stream);
         if (result == CUDA_SUCCESS) result = over;
-        driver_.cuMemUnmap(address, bytes);
       }
-      driver_.cuMemAddressFree(address, bytes);
     }
     driver_.cuStreamDestroy_v2(stream);
     return result;

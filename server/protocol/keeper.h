@@ -8,6 +8,7 @@
 //   GetInfo -> Info
 //   Return -> no answer. The worker has unmapped the chunks before, and closed its handles.
 //   Share  -> Shared, or Refuse. Borrow -> Grant × n, or Refuse. Charge: charges.h.
+//   Show, Fill: fills.h.
 // The keeper sends requests at any time: Reclaim, which the worker answers with Return and
 // Reclaimed; SwapOut and others (swap.h). Nothing that the worker sends ends the keeper; an
 // invalid packet ends the connection. On end of file the keeper takes back everything that was
@@ -22,6 +23,7 @@
 
 #include "base/memory_sizes.h"
 #include "server/protocol/charges.h"
+#include "server/protocol/fills.h"
 #include "server/protocol/health.h"
 #include "server/protocol/message.h"
 #include "server/protocol/promises.h"
@@ -205,6 +207,7 @@ enum class MemoryEventKind : uint32_t {
   kRelease = 12,  // released to the driver
   kSwapOut = 13,  // copied to host memory
   kSwapIn = 14,   // copied back
+  kFill = 15,     // copied from another device, for a session that moves
 };
 struct MemoryEvent {
   uint64_t number = 0;  // from 1, without gaps

@@ -7,13 +7,12 @@
 //   counted_training stdin               until its standard input ends
 //
 // Exit code 3: a call failed; then every later one has to fail as well.
-#include <poll.h>
-
 #include <chrono>
 #include <thread>
 #include <vector>
 
 #include "check.h"
+#include "time_to_run.h"
 #include "try.h"
 
 constexpr unsigned kWeights = 512;
@@ -109,26 +108,16 @@ static void ExpectNoSuccess() {
   }
 }
 
-static bool InputIsOpen() {
-  pollfd input{0, POLLIN, 0};
-  return poll(&input, 1, 0) == 0;
-}
-
 int main(int count, char** arguments) {
-  const bool until_told = count > 1 && std::strcmp(arguments[1], "stdin") == 0;
-  const double seconds = count > 1 && !until_told ? std::atof(arguments[1]) : 1;
+  TimeToRun time(count > 1 ? arguments[1] : "1");
   const unsigned steps = count > 2 ? std::atoi(arguments[2]) : 0;
   cudaError_t code = Prepare();
   unsigned step = 0;
   if (code == cudaSuccess) code = Step(step++);
   std::printf("READY\n");
   std::fflush(stdout);
-  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
-  auto goes_on = [&] {
-    if (until_told) return InputIsOpen();
-    return step < steps || std::chrono::steady_clock::now() < end;
-  };
-  while (code == cudaSuccess && goes_on()) code = Step(step++);
+  time.Begin();
+  while (code == cudaSuccess && (step < steps || time.GoesOn())) code = Step(step++);
   if (code != cudaSuccess) {
     std::printf("ERROR %d of %s in step %u\n", code, failed, step);
     std::fflush(stdout);

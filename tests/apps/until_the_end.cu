@@ -2,8 +2,9 @@
 // the time is over. What a call that succeeded has promised is looked at every time; after the
 // first failure no call may succeed any more.
 //
-//   until_the_end KIND SECONDS [BUSY]
+//   until_the_end KIND SECONDS|stdin [BUSY]
 //
+// stdin: until its standard input ends.
 // BUSY: milliseconds of each kernel after the first round.
 #include <chrono>
 #include <string>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "check.h"
+#include "time_to_run.h"
 #include "try.h"
 
 constexpr int kCount = 1024;
@@ -287,7 +289,7 @@ static void ExpectNoSuccess() {
 
 int main(int count, char** arguments) {
   const std::string wanted = count > 1 ? arguments[1] : "wait_device";
-  const double seconds = count > 2 ? std::atof(arguments[2]) : 1;
+  TimeToRun time(count > 2 ? arguments[2] : "1");
   cudaError_t (*round)(unsigned) = nullptr;
   for (const Kind& kind : kKinds) {
     if (kind.name == wanted) round = kind.round;
@@ -298,10 +300,10 @@ int main(int count, char** arguments) {
   if (count > 3) busy = std::atoi(arguments[3]) * 1'000'000ull;
   std::printf("READY\n");
   std::fflush(stdout);
-  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  time.Begin();
   cudaError_t code = cudaSuccess;
   unsigned number = 2;
-  while (code == cudaSuccess && std::chrono::steady_clock::now() < end) code = round(number++);
+  while (code == cudaSuccess && time.GoesOn()) code = round(number++);
   if (code == cudaSuccess) {
     std::printf("DONE %u\n", number);
     return Pass("until_the_end");

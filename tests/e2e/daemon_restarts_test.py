@@ -11,17 +11,22 @@ import tenants
 
 # Copies, launches that count themselves, waits in each way that a program can wait.
 KINDS = ["launch", "copy_up", "copy_down", "copy_pinned", "graph", "wait_device"]
+STANDS_STILL = 4  # seconds, longer than a look at the server waits for the warden
 LONG_KERNEL = 1500  # milliseconds, so that a program waits in one call while the daemon is away
-SECONDS = 4
 
 
 class Program:
-    """One program, and what it said."""
+    """One program, which goes on until it is asked what it saw."""
 
     def __init__(self, longwire, environment, address, kind, busy=2):
         self.kind = kind
-        self.process = longwire.start("until_the_end.static", kind, str(SECONDS), str(busy),
+        self.process = longwire.start("until_the_end.static", kind, "stdin", str(busy),
                                       server=address, **environment)
+
+    def ended(self):
+        """What it said when its session had ended."""
+        self.process.wait(90)
+        return self.process.communicate()
 
     def wrong(self):
         """None if it came to its end without an error."""
@@ -106,6 +111,27 @@ class DaemonRestartsTest(unittest.TestCase):
     def test_killed_under_programs_of_its_own_host(self):
         self.check_after_kills(f"unix:{self.longwire.door}")
 
+    def test_a_warden_that_is_busy(self):
+        """It stands still for a while: no session is lost for that, and a new one waits."""
+        warden = self.longwire.children["longwire-warden"]
+        self.addCleanup(warden.send_signal, signal.SIGCONT)
+
+        def stand_still():
+            warden.send_signal(signal.SIGSTOP)
+            timer = threading.Timer(STANDS_STILL, warden.send_signal, [signal.SIGCONT])
+            timer.start()
+            self.addCleanup(timer.join)
+        holders = self.holders()
+        before = set(self.sessions())
+        self.end_daemon(signal.SIGKILL)
+        stand_still()
+        self.longwire.start_daemon()
+        server.wait_for(lambda: set(self.sessions()) == before, 10, "all sessions")
+        stand_still()
+        more = self.holders()
+        self.assertEqual(4, len(self.sessions()))
+        self.end_all(holders + more)
+
     def test_stopped_and_started(self):
         programs = [program for address in self.addresses()
                     for program in self.start(["launch", "copy_down"], address)]
@@ -138,7 +164,7 @@ class DaemonRestartsTest(unittest.TestCase):
         self.longwire.start_daemon()
         for program, sentence in zip(programs, ["does not know the identity 'users'",
                                                 "was taken out of the server's configuration"]):
-            out, err = program.process.communicate(timeout=90)
+            out, err = program.ended()
             self.assertIn("ERROR 719", out)
             self.assertIn(sentence, err)
         self.assertEqual(self.longwire.processes()["longwire-worker"][1:], [])
@@ -150,7 +176,7 @@ class DaemonRestartsTest(unittest.TestCase):
                     for program in self.start(["launch"], address)]
         self.end_daemon(signal.SIGKILL)
         for program in programs:
-            out, _ = program.process.communicate(timeout=90)
+            out, _ = program.ended()
             self.assertIn("ERROR 719", out)
         # One is warm.
         server.wait_for(lambda: len(self.longwire.processes()["longwire-worker"]) <= 1, 10,
@@ -161,7 +187,7 @@ class DaemonRestartsTest(unittest.TestCase):
                     for program in self.start(["launch"], address)]
         self.end_daemon(signal.SIGINT)
         for program in programs:
-            out, err = program.process.communicate(timeout=30)
+            out, err = program.ended()
             self.assertIn("ERROR 719", out)
             self.assertIn("the server shuts down", err)
 

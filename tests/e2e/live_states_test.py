@@ -1,10 +1,13 @@
 """Over the network: messages of many words behind flags, between kernels and their program."""
 import re
+import sys
 import unittest
 
 import programs
 import server
 
+LONG = "--long" in sys.argv
+ROUNDS = "2000" if LONG else "600"
 OFF = {"LONGWIRE_DISABLE": "whole-states"}
 TORN = {"LONGWIRE_DISABLE": "held_pages"}
 BESIDE = "8"  # MiB that kernels reach as well: more than is copied
@@ -36,12 +39,12 @@ class LiveStatesTest(unittest.TestCase):
                                  **environment)
 
     def test_no_flag_comes_before_its_message(self):
-        result = self.expect_pass("live_litmus", "2000", "messages", "120", "3")
+        result = self.expect_pass("live_litmus", ROUNDS, "messages", "120", "3")
         rows = FORBIDDEN.findall(result.out)
         self.assertEqual(10, len(rows), result)
 
     def test_nor_beside_much_memory(self):
-        result = self.expect_pass("live_litmus", "2000", "messages", "120", "2", BESIDE)
+        result = self.expect_pass("live_litmus", ROUNDS, "messages", "120", "2", BESIDE)
         self.assertEqual(10, len(FORBIDDEN.findall(result.out)), result)
 
     def test_channels_pass_chunks_through_many_megabytes(self):
@@ -88,4 +91,6 @@ class LiveStatesTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
+    if LONG:
+        sys.argv.remove("--long")
     unittest.main()

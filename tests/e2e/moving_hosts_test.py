@@ -12,12 +12,14 @@ import time
 import unittest
 
 import etcd_members
+import proxy
 import server
 from two_servers import HERE, THERE, Step, TwoServers
 
 LONG = "--long" in sys.argv
 SEED = int(os.environ.get("LONGWIRE_SEED", "0")) or random.randrange(1 << 30)
 TAKES = {"moves_from": ["any"], "resume_grace": "20s"}
+LIMIT = 25  # seconds, of which three moves on a busy machine take half
 SOON = {**TAKES, "resume_grace": "8s"}  # what is prepared there is thrown away after that
 # Where a daemon is killed every day; in the long run everywhere.
 KILLED_HERE = HERE if LONG else ("noted", "ended")
@@ -55,10 +57,39 @@ class MovingHostsTest(TwoServers):
         self.expect_empty()
         # Each server has a line for each session that was there, and a record of its use.
         for one in self.both:
-            self.assertIn("has moved to server", one.log.read_text())
-            self.assertIn("has come from another server", one.log.read_text())
+            one.must_log("has moved to server")
+            one.must_log("has come from another server.*; its memory came by two connections")
             reasons = [ended.get("reason", "") for ended in one.status()["ended"]]
             self.assertTrue(any("moved to server" in reason for reason in reasons), reasons)
+
+    def test_one_of_two_connections_breaks(self):
+        """The session goes on where it is, and can move later."""
+        here, there = self.serve()
+        way = proxy.Proxy(there.port)
+        self.addCleanup(way.close)
+        program = self.start(here)
+        number = self.session(here)["id"]
+        for which in range(2):
+            before = len(way.carried)
+            with Step(here, "held") as stop:
+                move = self.begin(here, number, way.address)
+                self.assertTrue(stop.reached(move), self.logs())
+                self.assertEqual(2, len(way.carried) - before)
+                way.cut_one(before + which)
+            _, said = move.communicate(timeout=60)
+            self.assertNotEqual(0, move.returncode)
+            self.assertRegex(said, "does not move: .*connection.* between the servers broke")
+            self.expect_steps(program, here)
+        self.assertEqual(0, self.migrate(here, number, way.address).code, self.logs())
+        self.expect_right(program)
+        self.expect_empty()
+
+    def test_by_one_connection(self):
+        here, there = self.serve(variables={"LONGWIRE_DISABLE": "wide-moves"})
+        program = self.start(here)
+        self.assertEqual(0, self.migrate(here, self.session(here)["id"], there.address).code)
+        self.expect_right(program)
+        self.assertNotIn("two connections", there.log.read_text())
 
     def test_a_device_there_and_a_second_move(self):
         """To a device of the other server; and by the device's number within it, where the client
@@ -248,7 +279,7 @@ class MovingHostsTest(TwoServers):
         here, there = self.serve()
         begun = time.monotonic()
         program = subprocess.Popen(
-            [here.dist / "bin" / "longwire", "run", "--time-limit", "11s", "--server",
+            [here.dist / "bin" / "longwire", "run", "--time-limit", f"{LIMIT}s", "--server",
              here.address, "--", here.program("counted_training.static"), "stdin"],
             env=here.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True)
@@ -264,8 +295,8 @@ class MovingHostsTest(TwoServers):
         self.restart(here)  # the next daemon knows it, too
         server.wait_for(lambda: program.poll() is not None, 20, "the end of its limit")
         # It began before READY, and is looked at four times a second.
-        self.assertLess(time.monotonic() - ready, 11 + 1)
-        self.assertGreater(time.monotonic() - begun, 11 - 4)  # each move may cost a second of it
+        self.assertLess(time.monotonic() - ready, LIMIT + 1)
+        self.assertGreater(time.monotonic() - begun, LIMIT - 4)  # each move may cost a second of it
         self.assertRegex(program.communicate()[1], "its time limit .*is over")
         self.expect_empty()
 

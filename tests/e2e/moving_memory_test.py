@@ -2,6 +2,7 @@
 that they had where they left is free for them again."""
 import ctypes
 import json
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -41,12 +42,15 @@ def hold(count, each):
 
 
 class MovingMemoryTest(TwoServers):
+    variables = {}
+
     def serve(self, **config):
         folder = self.enterContext(tempfile.TemporaryDirectory())
         config = json.dumps({"moves_from": ["any"], "checkpoint_dir": f"{folder}/sessions",
                              **config})
         self.both = [self.enterContext(server.Server(
-            config=config, software_devices=devices, software_memory=DEVICE * MIB))
+            config=config, software_devices=devices, software_memory=DEVICE * MIB,
+            variables=self.variables))
             for devices in (2, 1)]
         return self.both
 
@@ -81,6 +85,31 @@ class MovingMemoryTest(TwoServers):
         device = self.session(here)["seats"][0].get("device", 0)
         self.assertEqual(0, device)
         self.expect_moves(first)
+
+    def fills_while_it_moves(self, **config):
+        """Whether keepers copied its memory, by the diagram of their events."""
+        here, _ = self.serve(**config)
+        picture = here.runtime / "memory.svg"
+        program = self.start_holding(here, 3, 64)
+        watching = subprocess.Popen(
+            [here.dist / "bin" / "longwire", "memory", "--server", here.address,
+             "--timeline", picture, "--seconds", "15"], env=here.environment(),
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.assertIn("watching", watching.stderr.readline())
+        for to in (1, 0):
+            self.assertEqual(0, self.migrate(here, self.session(here)["id"], to).code, self.logs())
+        self.expect_pass(program)
+        _, err = watching.communicate(timeout=60)
+        self.assertEqual(0, watching.returncode, err)
+        self.expect_empty()
+        return ">fill</text>" in picture.read_text()
+
+    def test_keepers_copy_from_device_to_device(self):
+        self.assertTrue(self.fills_while_it_moves())
+
+    def test_or_workers_do(self):
+        self.variables = {"LONGWIRE_DISABLE": "peer-moves"}
+        self.assertFalse(self.fills_while_it_moves())
 
     def test_what_an_earlier_session_left_is_in_nobodys_way(self):
         """Chunks of other sizes, which the keepers keep for the next session."""

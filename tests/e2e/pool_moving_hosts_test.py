@@ -163,7 +163,8 @@ class PoolMovingHostsTest(TwoServers):
         self.assertEqual(0, there.cli("admin", "drain", "a").code)
         server.wait_for(lambda: len(there.status()["sessions"]) == 4, 60, f"moves {self.logs()}")
         server.wait_for(lambda: self.claims() == {"a": 1, "b": 4}, 20, "the claims")
-        self.assertIn("uses the worker's rings itself", here.log.read_text())
+        server.wait_for(lambda: "uses the worker's rings itself" in here.log.read_text(), 20,
+                        "the refusal of the one that cannot")
         self.assertEqual(1, len(here.status()["sessions"]))
         self.expect_right(local)
         self.expect_claims(there, 4)

@@ -71,6 +71,14 @@ class Proxy:
                 pass
         return len(doomed)
 
+    def cut_one(self, number):
+        """The connection that came as this one, from 0."""
+        with self.lock:
+            doomed = self.all_sockets[2 * number:2 * number + 2]
+        with contextlib.suppress(OSError):  # one end takes the other along
+            for end in doomed:
+                end.shutdown(socket.SHUT_RDWR)
+
     def fall_silent(self):
         """What is open carries nothing from here on, and stays open; what comes later works."""
         with self.lock:

@@ -29,13 +29,18 @@ def build_folder():
 
 
 def wait_for(condition, seconds, what):
-    """seconds: as long as it may take; a machine with other work is given three times that."""
+    """seconds: as long as it may take; a machine with other work is given three times that. A
+    condition that costs something, as one that asks the server, is looked at half of the time."""
     seconds *= 3
     end = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > end:
+    while True:
+        begun = time.monotonic()
+        if condition():
+            return
+        now = time.monotonic()
+        if now > end:
             raise TimeoutError(f"{what}: not within {seconds} s")
-        time.sleep(0.02)
+        time.sleep(max(0.02, now - begun))
 
 
 def free_port():
@@ -220,6 +225,11 @@ class Server:
                 return True
         return False
 
+    def must_log(self, pattern, seconds=10):
+        """Waits until the log has it: a program may see an event before that is logged."""
+        wait_for(lambda: re.search(pattern, self.log.read_text()), seconds,
+                 f"{pattern!r} in the log of {self.address}")
+
     def log_tail(self, lines=25):
         text = self.log.read_text(errors="replace") if self.log.exists() else ""
         return "server's log:\n  " + "\n  ".join(text.splitlines()[-lines:])
@@ -251,9 +261,11 @@ class Server:
                    self.environment(**environment), timeout)
 
     def start(self, name, *arguments, server=None, **environment):
-        """Starts a test program that says READY once it has used the device, and waits for that."""
+        """Starts a test program that says READY once it has used the device, and waits for that.
+        One with the argument "stdin" goes on until communicate() is called."""
+        stdin = subprocess.PIPE if "stdin" in arguments else subprocess.DEVNULL
         process = subprocess.Popen(self.command(self.program(name), *arguments, server=server),
-                                   env=self.environment(**environment), stdin=subprocess.DEVNULL,
+                                   env=self.environment(**environment), stdin=stdin,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         line = next_line(process)
         if line != "READY\n":

@@ -56,14 +56,17 @@ class LinkEndsTest(unittest.TestCase):
 
     def kill_again_and_again(self, times, pause, longwire=None):
         chance = random.Random(times)
+        log = (longwire or self.longwire).log
         for _ in range(times):
             time.sleep(chance.uniform(0.2, 1) * pause)
+            before = log.read_text().count("resumed")
             kill_links(longwire or self.longwire)
+            server.wait_for(lambda: log.read_text().count("resumed") > before, 5, "another link")
 
     def test_another_link_goes_on(self):
         """In the middle of launches, waits and large copies both ways, of several programs."""
         times = 40 if LONG else 4
-        programs = [train(self.longwire, times * 0.5 + 1.5) for _ in range(2)]
+        programs = [train(self.longwire, "stdin") for _ in range(2)]
         self.kill_again_and_again(times, 0.5)
         for program in programs:
             self.expect_right(program)
@@ -75,7 +78,7 @@ class LinkEndsTest(unittest.TestCase):
     def test_it_ends_while_there_is_no_connection(self):
         wire = relay.Relay(self.longwire.port)
         self.addCleanup(wire.close)
-        program = train(self.longwire, 4, server=wire.address)
+        program = train(self.longwire, "stdin", server=wire.address)
         target, wire.target = wire.target, ("127.0.0.1", server.free_port())
         wire.cut_all()
         time.sleep(0.5)
@@ -146,7 +149,8 @@ class LinkEndsTest(unittest.TestCase):
 
     def test_with_certificates(self):
         with keys_server.KeysServer() as longwire:
-            program = longwire.popen("alpha", longwire.program("counted_training.static"), "3")
+            program = longwire.popen("alpha", longwire.program("counted_training.static"),
+                                     "stdin")
             self.assertEqual("READY\n", server.next_line(program))
             self.kill_again_and_again(3, 0.7, longwire)
             self.expect_right(program, longwire)

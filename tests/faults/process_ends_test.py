@@ -40,7 +40,7 @@ class ProcessEndsTest(unittest.TestCase):
         self.same_link = self.train()
         self.other = self.train(f"unix:{self.longwire.door}")
 
-    def train(self, address=None, seconds=2.5):
+    def train(self, address=None, seconds="stdin"):
         program = self.longwire.start("counted_training.static", str(seconds), server=address)
         self.addCleanup(program.communicate)
         self.addCleanup(program.kill)
@@ -63,6 +63,14 @@ class ProcessEndsTest(unittest.TestCase):
         """`longwire run` becomes the program."""
         sessions = self.longwire.status()["sessions"]
         return next(one["worker_pid"] for one in sessions if one["client_pid"] == program.pid)
+
+    @staticmethod
+    def send(pid, number):
+        """To a process that may just have ended."""
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            pass
 
     @staticmethod
     def stop_for_a_while(pid):
@@ -92,7 +100,7 @@ class ProcessEndsTest(unittest.TestCase):
         server.wait_for(lambda: self.pids("link") not in ([], [link]), 5, "another link")
         self.log_has("resumed after")
         for pid in self.pids("link"):
-            os.kill(pid, signal.SIGTERM)
+            self.send(pid, signal.SIGTERM)
         self.expect_right(self.victim, self.same_link, self.other)
 
     def kill_programs_of_the_link(self, *more):
@@ -111,7 +119,7 @@ class ProcessEndsTest(unittest.TestCase):
         self.kill_programs_of_the_link()
         server.wait_for(lambda: len(self.longwire.status()["sessions"]) < 2, 2, "the sessions' end")
         self.expect_right(self.other)
-        self.assertIn("its program and its link have ended", self.longwire.log.read_text())
+        self.longwire.must_log("its program and its link have ended")
         server.wait_for(lambda: not self.pids("link") and not self.pids("guard"), 15,
                         "the end of the link that came for that")
 
@@ -121,7 +129,7 @@ class ProcessEndsTest(unittest.TestCase):
         self.assertEqual(2, len(self.longwire.status()["sessions"]))
         self.assertEqual(0, self.longwire.run("vector_add.static").code)
         server.wait_for(lambda: not self.longwire.status()["sessions"], 1, "the sessions' end")
-        self.assertIn("its program and its link have ended", self.longwire.log.read_text())
+        self.longwire.must_log("its program and its link have ended")
 
     def test_guard(self):
         for number in signal.SIGSTOP, signal.SIGTERM, signal.SIGKILL:
@@ -153,10 +161,11 @@ class HeldStarterTest(unittest.TestCase):
         longwire = self.enterContext(server.Server())
         door = f"unix:{longwire.door}"
         doomed = longwire.start("counted_training.static", "60", server=door)
+        worker = longwire.status()["sessions"][0]["worker_pid"]
         starter, = longwire.processes()["longwire-starter"]
         os.kill(starter, signal.SIGSTOP)
         self.addCleanup(os.kill, starter, signal.SIGCONT)
-        os.kill(longwire.status()["sessions"][0]["worker_pid"], signal.SIGKILL)
+        os.kill(worker, signal.SIGKILL)
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             late = pool.submit(longwire.start, "counted_training.static", "60", server=door)
             time.sleep(STOPPED)  # for it, or for the next warm one, the warden asks the starter

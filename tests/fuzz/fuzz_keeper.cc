@@ -126,9 +126,14 @@ class Host {
   void TellFromWorker() {
     Worker* worker = Chosen();
     if (worker == nullptr) return;
-    auto packet = message_.PacketOf<Lease, Lease, Return, Share, Borrow, Borrow, GetInfo, Reclaimed,
-                                    Note, Charge, Uncharge, SwapLeft, SwapBack, SwapBack, Ran>();
-    wire::SendMessage(worker->socket.get(), packet);
+    auto packet =
+        message_.PacketOf<Lease, Lease, Return, Share, Borrow, Borrow, GetInfo, Reclaimed, Note,
+                          Charge, Uncharge, SwapLeft, SwapBack, SwapBack, Ran, Show, Fill, Fill>();
+    std::vector<int> files;
+    if (message::KindOf(packet) == Fill::kKind && !worker->chunks.empty()) {
+      files.push_back(worker->chunks.begin()->second.get());
+    }
+    wire::SendMessage(worker->socket.get(), packet, files);
     // Nothing is its own any more.
     Return back;
     if (message::Unpack(packet, &back) != wire::WireResult::kOk) return;

@@ -108,6 +108,15 @@ TEST_F(HandOverTest, NothingBeginsThatWasNotPrepared) {
   }
 }
 
+TEST_F(HandOverTest, NobodyJoinsWhatWasNotOffered) {
+  transport::HandOverStep join;
+  join.mutable_join()->set_move(kMove);
+  EXPECT_THAT(Send(gpu1_, join), HasSubstr("no session arrives by that move"));
+  EXPECT_THAT(Send(authority_.Peer({"gpu2"}), join), HasSubstr("takes no sessions from 'gpu2'"));
+  join.mutable_join()->set_move("../../door");
+  EXPECT_THAT(Send(gpu1_, join), HasSubstr("no session arrives by that move"));
+}
+
 TEST_F(HandOverTest, WhatIsNoStepIsRefused) {
   transport::HandOverStep content;
   content.set_content("of what");

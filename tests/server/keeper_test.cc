@@ -4,6 +4,8 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include <cerrno>
+
 #include "tests/server/keeper_fixture.h"
 
 namespace longwire::keeper {
@@ -14,6 +16,23 @@ TEST_F(KeeperTest, TellsTheWardenAboutTheDevice) {
   EXPECT_EQ(state.device_name, "Fake device");
   EXPECT_EQ(state.total, 1024 * kMiB);
   EXPECT_EQ(state.lendable, 960 * kMiB);
+}
+
+// An end of file sets no errno: what an earlier call left there must not say "try again".
+TEST(Keeper, SeesThatItsWardenIsGoneWhateverFailedBefore) {
+  FakeDevice device(1024 * kMiB, 2 * kMiB);
+  wire::Descriptor control, end;
+  ASSERT_TRUE(wire::LocalPair(&control, &end));
+  Keeper keeper(device, PoolOptions{.reserve = 64 * kMiB}, std::move(end));
+  // Neither a state to be sent nor one that nobody read: both would set errno.
+  bool open = keeper.RunOnce(milliseconds(0));
+  EXPECT_TRUE(open && wire::ReceiveMessage(control.get(), milliseconds(1000)));
+  control.Reset();
+  for (int i = 0; i < 20 && open; ++i) {
+    errno = EAGAIN;
+    open = keeper.RunOnce(milliseconds(0));
+  }
+  EXPECT_FALSE(open);
 }
 
 TEST_F(KeeperTest, LendsClearedMemory) {

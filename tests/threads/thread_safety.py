@@ -16,10 +16,11 @@ import tempfile
 # The preset asan analyses what it compiles (thread_safety_test.py checks that it does). This is the
 # rest: what needs gRPC, the worker's own program, the generator.
 FOLDERS = ("codegen", "link", "server/daemon", "server/worker/process")
-# Options that only GCC knows; what follows the second kind is its precompiled header.
+# Options that only GCC knows.
 GCC_OPTIONS = {"-fvect-cost-model=dynamic", "-fpch-preprocess", "-Winvalid-pch"}
 ANALYSIS = ["-fsyntax-only", "-Wno-everything", "-Wthread-safety", "-Werror"]
 INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
+BATCH = 12  # sources that are compiled as one
 MUTEX = re.compile(r"\bbase::Mutex(Lock)?\b|\bLONGWIRE_(GUARDED_BY|REQUIRES|EXCLUDES)\b")
 
 
@@ -57,51 +58,54 @@ def chosen_commands(root, build):
     return chosen
 
 
-def without_gcc_options(arguments):
-    """The arguments for clang, and the text that GCC has precompiled, if any."""
-    kept, precompiled = [], None
-    words = iter(arguments)
+def batches(chosen, only):
+    """Lists of sources of one folder."""
+    folders = {}
+    for source in chosen:
+        if only in str(source):
+            folders.setdefault(source.parent, []).append(source)
+    return [sources[first:first + BATCH] for sources in folders.values()
+            for first in range(0, len(sources), BATCH)]
+
+
+def clang_options(entry):
+    """Of a compile command: without what only GCC knows, and what it has precompiled."""
+    words = iter(shlex.split(entry["command"]))
+    while not re.search(r"(\+\+|g\+\+-\d+)$", next(words)):
+        pass
+    kept = []
     for word in words:
-        if word in GCC_OPTIONS or word.startswith("--param="):
-            continue
-        if word == "-include":
-            precompiled = next(words)
-        elif word in ("-o", "-c"):
-            # Their operands are the object and the source, which comes last.
-            next(words)
-        else:
+        if word in ("-include", "-o", "-c"):
+            next(words)  # the operand of -c, the source, comes last
+        elif word not in GCC_OPTIONS and not word.startswith("--param="):
             kept.append(word)
-    return kept, precompiled
+    return kept
 
 
 class Analysis:
     def __init__(self, compiler, folder):
         self.compiler = compiler
         self.folder = pathlib.Path(folder)
-        self.precompiled = {}
 
-    def run(self, arguments):
-        return subprocess.run([self.compiler, *arguments], capture_output=True, text=True)
+    def check_all(self, sources, chosen):
+        """What clang finds in sources of one folder, by source. They are compiled as one, as they
+        share most headers; in halves if that finds anything, or if names in them clash."""
+        if len(sources) == 1:
+            found = self.check(sources[0], chosen[sources[0]])
+            return {sources[0]: found} if found else {}
+        batch = self.folder / "batch.cc"
+        batch.write_text("".join(f'#include "{source}"\n' for source in sources))
+        entries = [chosen[source] for source in sources]
+        if not self.check(batch, *entries):
+            return {}
+        half = len(sources) // 2
+        return {**self.check_all(sources[:half], chosen), **self.check_all(sources[half:], chosen)}
 
-    def headers(self, text, options):
-        """Clang's own precompiled form of what GCC precompiles: most units need it."""
-        if text not in self.precompiled:
-            made = self.folder / f"{len(self.precompiled)}.pch"
-            result = self.run([*options, "-x", "c++-header", text, "-o", str(made)])
-            if result.returncode != 0:
-                sys.exit(f"{text} cannot be compiled:\n{result.stderr}")
-            self.precompiled[text] = made
-        return self.precompiled[text]
-
-    def check(self, source, entry):
-        """What clang finds in one source; empty if nothing."""
-        arguments = shlex.split(entry["command"])
-        first = next(i for i, word in enumerate(arguments) if re.search(r"(\+\+|g\+\+-\d+)$", word))
-        options, text = without_gcc_options(arguments[first + 1:])
-        options.append("-pthread")  # clang precompiles for programs with threads or for others
-        if text is not None and pathlib.Path(text).is_file():
-            options += ["-include-pch", str(self.headers(text, options))]
-        result = self.run([*options, *ANALYSIS, str(source)])
+    def check(self, source, *entries):
+        """What clang finds in one source, with the options of these commands; empty if nothing."""
+        options = dict.fromkeys(word for entry in entries for word in clang_options(entry))
+        result = subprocess.run([self.compiler, *options, *ANALYSIS, str(source)],
+                                capture_output=True, text=True)
         return "" if result.returncode == 0 else result.stderr
 
 
@@ -116,11 +120,10 @@ def main():
     findings = 0
     with tempfile.TemporaryDirectory() as folder:
         analysis = Analysis(arguments.compiler, folder)
-        for source, entry in chosen.items():
-            if arguments.only in str(source):
-                found = analysis.check(source, entry)
-                findings += found != ""
-                print(found, end="")
+        for sources in batches(chosen, arguments.only):
+            found = analysis.check_all(sources, chosen)
+            findings += len(found)
+            print(*found.values(), sep="", end="")
     print(f"{len(chosen)} sources, {findings} with findings")
     return 1 if findings or not chosen else 0
 

@@ -56,6 +56,20 @@ class ThreadSafetyTest(unittest.TestCase):
         self.assertIn("requires holding mutex",
                       self.check("MutexLock lock(mutex_); lock.Unlock(); ++value_;"))
 
+    def test_it_is_found_among_others_too(self):
+        with tempfile.TemporaryDirectory() as folder:
+            generated = pathlib.Path(folder) / "longwire"
+            generated.mkdir()
+            (generated / "lock_checks.h").write_text("#define LONGWIRE_LOCK_CHECKS 1\n")
+            chosen = {}
+            for name, planted in (("a", "Add();"), ("b", "++value_;"), ("c", "Add();")):
+                source = pathlib.Path(folder) / f"{name}.cc"
+                source.write_text(SOURCE.replace("PLANTED", planted).replace("Counter", name))
+                chosen[source] = {"command": f"c++ -I{ROOT} -I{folder} -std=gnu++20 -c {source}"}
+            analysis = thread_safety.Analysis("clang++-19", folder)
+            found = analysis.check_all(list(chosen), chosen)
+            self.assertEqual(["b"], [source.stem for source in found])
+
     def test_a_lock_twice(self):
         self.assertIn("already held", self.check("MutexLock lock(mutex_); Add(); mutex_.Lock();"))
 

@@ -93,6 +93,7 @@ class NotedStream final : public MessageStream {
     stream_.StartRead();
   }
   const ReceivedFrame& received() const override { return stream_.received(); }
+  std::shared_ptr<const void> KeepReceived() override { return stream_.KeepReceived(); }
   void StartWrite(const FrameHeader& header, std::span<const std::byte> bytes,
                   std::shared_ptr<void> keep) override {
     noted_ += 'w';

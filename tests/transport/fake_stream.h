@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "link/transport/message_stream.h"
@@ -47,6 +48,7 @@ class FakeStream final : public MessageStream {
     shared_->changed.notify_all();
   }
   const ReceivedFrame& received() const override { return received_; }
+  std::shared_ptr<const void> KeepReceived() override { return std::exchange(frame_, nullptr); }
   void StartWrite(const FrameHeader& header, std::span<const std::byte> bytes,
                   std::shared_ptr<void> keep) override {
     std::lock_guard lock(shared_->mutex);
@@ -117,13 +119,13 @@ class FakeStream final : public MessageStream {
     }
     if (own.reading && !own.inbox.empty()) {
       own.reading = false;
-      frame_ = std::move(own.inbox.front());
+      frame_ = std::make_shared<Frame>(std::move(own.inbox.front()));
       own.inbox.pop_front();
-      received_.header = frame_.header;
-      received_.bytes = frame_.body.size();
+      received_.header = frame_->header;
+      received_.bytes = frame_->body.size();
       received_.body.clear();
       // In two parts, as a network may cut it.
-      auto bytes = std::as_bytes(std::span(frame_.body));
+      auto bytes = std::as_bytes(std::span(frame_->body));
       size_t half = bytes.size() / 2;
       if (half != 0) received_.body.push_back(bytes.first(half));
       if (!bytes.empty()) received_.body.push_back(bytes.subspan(half));
@@ -135,7 +137,7 @@ class FakeStream final : public MessageStream {
 
   std::shared_ptr<Shared> shared_;
   int mine_ = 0;
-  Frame frame_;
+  std::shared_ptr<Frame> frame_;  // of received_, until somebody keeps it
   ReceivedFrame received_;
 };
 

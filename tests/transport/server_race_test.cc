@@ -21,16 +21,18 @@ struct Try {
 
 class Race {
  public:
-  explicit Race(std::vector<Kind> kinds) : kinds_(std::move(kinds)) {
+  explicit Race(std::vector<Kind> kinds, milliseconds answer = {}) : kinds_(std::move(kinds)) {
     std::vector<transport::Address> servers;
     for (size_t i = 0; i < kinds_.size(); ++i) servers.push_back({"s" + std::to_string(i), 1});
     race_ = std::make_unique<ServerRace>(
-        servers, [this](size_t place, Contender& contender, std::string* sentence) {
+        servers,
+        [this](size_t place, Contender& contender, std::string* sentence) {
           ++tries[place].times;
           bool serves = Attempt(kinds_[place], contender, sentence);
           tries[place].ended = true;
           return serves;
-        });
+        },
+        answer);
   }
 
   std::optional<size_t> Run(milliseconds patience) {
@@ -89,6 +91,14 @@ TEST(ServerRace, WhoTakesTheConnectionHasMoreTime) {
   Race never({Kind::kTakes, Kind::kServes});
   EXPECT_EQ(size_t{1}, never.Run(kLong));
   EXPECT_GE(never.took, milliseconds(1490));
+}
+
+TEST(ServerRace, WhoHasTheConnectionIsWaitedForLongerThanWhoHasNone) {
+  Race slow({Kind::kSlow}, kLong);
+  EXPECT_EQ(size_t{0}, slow.Run(milliseconds(200)));
+  Race silent({Kind::kSilent}, kLong);
+  EXPECT_EQ(std::nullopt, silent.Run(milliseconds(200)));
+  EXPECT_LT(silent.took, milliseconds(5'000));
 }
 
 TEST(ServerRace, TheOthersGiveUp) {

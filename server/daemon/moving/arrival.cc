@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <ctime>
 #include <utility>
 
@@ -25,8 +24,6 @@ using std::chrono::milliseconds;
 using transport::Log;
 using transport::LogLevel;
 
-// Of a worker that takes nothing.
-constexpr timeval kArrivalFeed{60, 0};
 // A session whose beginning is in doubt stands still for so long: as one whose client is away, and
 // long enough for the other server's daemon to be restarted.
 constexpr milliseconds kLeastPatience{5'000};
@@ -43,15 +40,21 @@ TicketLane ToldLane(const transport::HandOverLane& told) {
 
 }  // namespace
 
-SessionTable::Arrival::Arrival(SessionTable& table, transport::HandOverOffer offer, Peer client)
+SessionTable::Arrival::Arrival(SessionTable& table, transport::HandOverOffer offer, Peer client,
+                               std::string from)
     : table_(table),
       offer_(std::move(offer)),
       client_(std::move(client)),
+      from_(std::move(from)),
       new_(std::in_place, table) {}
 
 SessionTable::Arrival::~Arrival() {
   (void)Discard();
-  stream_ = {};
+  if (listed_) {
+    base::MutexLock lock(table_.mutex_);
+    table_.arriving_.erase(offer_.move());
+  }
+  if (feed_ != nullptr) feed_->End();
   new_.reset();
   if (in_pool_) table_.pool_->NotOpened(placed_);
   if (admitted_) table_.Release(client_, descriptors_);
@@ -79,14 +82,15 @@ bool SessionTable::Arrival::Start(std::string* sentence) {
   Pair stream;
   *sentence = "longwired has no sockets left: " + base::Reason(errno);
   if (!MakePair(SOCK_STREAM, &stream)) return false;
-  stream_ = std::move(stream.ours);
-  setsockopt(stream_.get(), SOL_SOCKET, SO_SNDTIMEO, &kArrivalFeed, sizeof(kArrivalFeed));
+  feed_ = std::make_shared<ContentFeed>(std::move(stream.ours));
   placed_.time_left = offer_.time_left();
   if (!Place(sentence) ||
       !new_->Start(offer_.request(), client_, &placed_, std::move(stream.theirs), sentence)) {
     return false;
   }
   accepted_ = Clock::now();
+  base::MutexLock lock(table_.mutex_);
+  listed_ = table_.arriving_.try_emplace(offer_.move(), ArrivingContent{from_, feed_}).second;
   return true;
 }
 
@@ -125,19 +129,8 @@ bool SessionTable::Arrival::TakeLimit(milliseconds left, std::string* sentence) 
   return true;
 }
 
-bool SessionTable::Arrival::Feed(const std::string& content) {
-  auto bytes = std::as_bytes(std::span(content));
-  while (!bytes.empty()) {
-    ssize_t sent = send(stream_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    if (sent < 0 && errno == EINTR) continue;
-    if (sent <= 0) return false;
-    bytes = bytes.subspan(static_cast<size_t>(sent));
-  }
-  return true;
-}
-
 bool SessionTable::Arrival::IsRebuilt(std::string* sentence) {
-  stream_ = {};
+  feed_->End();
   return new_->IsRebuilt(sentence);
 }
 
@@ -243,7 +236,8 @@ bool SessionTable::Arrival::Begin(std::string* sentence) {
   Log(LogLevel::kInfo, next->subject(),
       "has come from another server, where it was session " + std::to_string(offer_.session()) +
           ", for '" + client_.identity + "' of tenant '" + client_.tenant->name() +
-          "', and goes on on device " + std::to_string(device()));
+          "', and goes on on device " + std::to_string(device()) +
+          (feed_->is_wide() ? "; its memory came by two connections" : ""));
   table_.HasBegun(next);
   return true;
 }
@@ -278,6 +272,13 @@ bool SessionTable::Arrival::Discard() {
   if (state_ == State::kBegun) return false;
   state_ = State::kDiscarded;
   return true;
+}
+
+std::shared_ptr<ContentFeed> SessionTable::FeedOf(const std::string& move,
+                                                  const std::string& from) {
+  base::MutexLock lock(mutex_);
+  auto found = arriving_.find(move);
+  return found == arriving_.end() || found->second.from != from ? nullptr : found->second.feed;
 }
 
 bool SessionTable::EndArrival(const std::string& move, ArrivalEnd end, uint64_t* session,

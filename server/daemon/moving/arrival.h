@@ -11,6 +11,7 @@
 #include "base/lock_ranks.h"
 #include "base/mutex.h"
 #include "proto/transport.pb.h"
+#include "server/daemon/moving/content_feed.h"
 #include "server/daemon/moving/successor.h"
 #include "server/daemon/sessions/session_table.h"
 
@@ -18,7 +19,8 @@ namespace longwire::daemon {
 
 class SessionTable::Arrival {
  public:
-  Arrival(SessionTable& table, transport::HandOverOffer offer, Peer client);
+  // `from`: the name of the server that offers it.
+  Arrival(SessionTable& table, transport::HandOverOffer offer, Peer client, std::string from);
   // Without its beginning nothing stays.
   ~Arrival();
   Arrival(const Arrival&) = delete;
@@ -26,8 +28,8 @@ class SessionTable::Arrival {
 
   // The steps, by one thread; each is false with a sentence. First a worker that waits.
   bool Start(std::string* sentence);
-  // What the old worker wrote. False as soon as the new one takes no more: IsRebuilt says why.
-  bool Feed(const std::string& content);
+  // Takes what the old worker wrote. Once it takes no more, IsRebuilt says why.
+  ContentFeed& feed() { return *feed_; }
   // After a round.
   bool IsAhead(std::string* sentence) { return new_->IsAhead(sentence); }
   bool again() const { return new_->again(); }
@@ -57,9 +59,11 @@ class SessionTable::Arrival {
   SessionTable& table_;
   const transport::HandOverOffer offer_;
   const Peer client_;
+  const std::string from_;
   size_t descriptors_ = 0;  // that were counted for it
   std::optional<Successor> new_;
-  wire::Descriptor stream_;
+  std::shared_ptr<ContentFeed> feed_;
+  bool listed_ = false;  // in arriving_
   transport::HandOverRings rings_;
   std::vector<std::vector<std::byte>> contents_;  // of the rings
   size_t filled_ = 0;                             // of contents_: whole

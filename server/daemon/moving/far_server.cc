@@ -17,17 +17,21 @@ constexpr milliseconds kFarRefusal{2'000};
 
 }  // namespace
 
+// By a connection of its own; nullptr if there is none.
+std::unique_ptr<StepStream> FarServer::Call(const transport::TlsMaterial* tls,
+                                            std::shared_ptr<transport::ClientStream>* call) const {
+  auto channel = transport::OpenChannel(address_, tls);
+  if (channel->WaitForConnected(std::chrono::system_clock::now() + kFarConnect)) {
+    *call = transport::ClientStream::Connect(channel, kFarConnect, transport::kHandOver);
+  }
+  return *call == nullptr ? nullptr : std::make_unique<StepStream>(*call);
+}
+
 bool FarServer::Connect(const transport::TlsMaterial* tls, std::string* sentence) {
   auto address = transport::ParseAddress(address_, sentence);
   if (!address) return false;
-  auto channel = transport::OpenChannel(address_, tls);
-  if (channel->WaitForConnected(std::chrono::system_clock::now() + kFarConnect)) {
-    call_ = transport::ClientStream::Connect(channel, kFarConnect, transport::kHandOver);
-  }
-  if (call_ != nullptr) {
-    stream_ = std::make_unique<StepStream>(call_);
-    return true;
-  }
+  stream_ = Call(tls, &call_);
+  if (stream_ != nullptr) return true;
   *sentence = transport::DiagnoseTls(*address, tls, kFarDiagnosis).sentence;
   if (sentence->empty()) {
     *sentence = "there is no connection to " + address_ +
@@ -35,6 +39,24 @@ bool FarServer::Connect(const transport::TlsMaterial* tls, std::string* sentence
                 "with certificates of one authority, or both none?";
   }
   return false;
+}
+
+bool FarServer::Widen(const transport::TlsMaterial* tls, const std::string& move,
+                      std::string* sentence) {
+  std::shared_ptr<transport::ClientStream> call;
+  auto second = Call(tls, &call);
+  *sentence = "there is no second connection to " + address_;
+  if (second == nullptr) return false;
+  transport::HandOverStep step;
+  step.mutable_join()->set_move(move);
+  transport::HandOverAnswer answer;
+  if (!second->Send(step, kFarConnect, sentence) ||
+      !second->Receive(&answer, kFarConnect, sentence)) {
+    return false;
+  }
+  *sentence = address_ + " refuses a second connection: " + base::Printable(answer.sentence());
+  if (answer.done()) second_ = std::move(second);
+  return answer.done();
 }
 
 void FarServer::HearRefusal(std::string* sentence) {
@@ -66,6 +88,13 @@ bool FarServer::Queue(const transport::HandOverStep& step, std::string* sentence
   return false;
 }
 
+bool FarServer::Queue(ContentStep content, std::string* sentence) {
+  StepStream& next = second_ != nullptr && contents_++ % 2 == 1 ? *second_ : *stream_;
+  if (next.Queue(std::move(content), kTellPatience, sentence)) return true;
+  HearRefusal(sentence);
+  return false;
+}
+
 bool FarServer::Ask(const transport::HandOverStep& step, milliseconds patience,
                     transport::HandOverAnswer* answer, std::string* sentence) {
   if (!Tell(step, sentence, patience)) return false;
@@ -74,6 +103,9 @@ bool FarServer::Ask(const transport::HandOverStep& step, milliseconds patience,
   return false;
 }
 
-void FarServer::End() { stream_->End(); }
+void FarServer::End() {
+  second_.reset();  // all that it brought has arrived, and its server waits for more
+  stream_->End();
+}
 
 }  // namespace longwire::daemon

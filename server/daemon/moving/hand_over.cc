@@ -22,6 +22,7 @@
 #include "server/daemon/sessions/session_table.h"
 #include "server/protocol/moving.h"
 #include "wire/rings/copy_ring.h"
+#include "wire/switches.h"
 
 namespace longwire::daemon {
 namespace {
@@ -42,6 +43,7 @@ constexpr milliseconds kContentLook{100};
 constexpr milliseconds kLeastLimit{3'000};
 // Hosts of a pool that are asked for one move.
 constexpr int kPlaces = 3;
+const bool kWideMoves = !wire::IsSwitchedOff("wide-moves");
 
 HandOverStep EndStep(const std::string& move, transport::HandOverEnd::Kind kind) {
   HandOverStep step;
@@ -135,7 +137,7 @@ class SessionTable::Giver {
     const Round round = worker_->HasWrittenAhead(sentence);
     if (round != Round::kDone) return round;
     HandOverStep step;
-    step.mutable_ahead();
+    step.mutable_ahead()->set_contents(far_->contents());
     return Ask(step, kCopyPatience, sentence) ? round : Round::kFailed;
   }
 
@@ -221,6 +223,11 @@ class SessionTable::Giver {
       place.set_from_number(place_.from_number);
     }
     if (!Ask(step, kStartPatience, sentence)) return false;
+    if (kWideMoves && there_.takes_joins()) {
+      std::string why;
+      const bool wide = far_->Widen(tls.certificate.empty() ? nullptr : &tls, move_, &why);
+      if (!wide) Log(LogLevel::kInfo, old_->subject(), "moves by one connection: " + why);
+    }
     if (client.time_limit == 0) return true;
     *sentence = "longwired at " + to_.server +
                 " is older than this one, and the session's time limit would begin anew there: "
@@ -250,8 +257,7 @@ class SessionTable::Giver {
 
   // What the worker writes: to its end, or in a round until it has said that it has written all.
   bool CopyContent(bool of_round, std::string* sentence) {
-    HandOverStep step;
-    size_t filled = 0;  // of the step's content
+    ContentStep step;
     auto deadline = Clock::now() + kContentStall;
     while (true) {
       *sentence = "its worker does not write on";
@@ -265,27 +271,26 @@ class SessionTable::Giver {
       set.Add(stream_.get());
       const auto said = set.Add(of_round ? worker_->socket() : -1);
       if (set.Wait(kContentLook) <= 0) continue;
-      std::string& content = *step.mutable_content();
-      content.resize(kStepBytes);
-      ssize_t got = recv(stream_.get(), content.data() + filled, kStepBytes - filled, MSG_DONTWAIT);
+      const auto room = step.room();
+      ssize_t got = recv(stream_.get(), room.data(), room.size(), MSG_DONTWAIT);
       if (got < 0 && errno == EINTR) continue;
       const bool none = got < 0 && errno == EAGAIN;
       if (none && !set.Ready(said)) continue;
       if (none) got = 0;  // it was written before it was said
       if (got < 0) return false;
-      filled += static_cast<size_t>(got);
+      step.Filled(static_cast<size_t>(got));
       if (got != 0) deadline = Clock::now() + kContentStall;
-      if (got != 0 && filled < kStepBytes) continue;  // a socket holds less than a step
-      content.resize(filled);
-      if (filled != 0 && !far_->Queue(step, sentence)) return false;
+      if (got != 0 && !step.room().empty()) continue;  // a socket holds less than a step
+      if (!step.empty() && !far_->Queue(std::move(step), sentence)) return false;
       if (got == 0) return true;
-      filled = 0;
+      step = {};
     }
   }
 
   bool TellRings(std::string* sentence) {
     HandOverStep step;
     transport::HandOverRings& rings = *step.mutable_rings();
+    rings.set_contents(far_->contents());
     rings.set_time_left_milliseconds(static_cast<uint64_t>(std::max<int64_t>(left_.count(), 0)));
     std::vector<std::span<const std::byte>> contents;
     *sentence = "its logs cannot be read";

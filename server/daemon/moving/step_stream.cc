@@ -20,6 +20,14 @@ constexpr size_t kQueuedLimit = 4;
 constexpr milliseconds kStreamLook{1'000};
 constexpr const char* kStreamBroken = "the connection between the servers broke";
 
+bool Parse(const StepMessage& from, google::protobuf::MessageLite* message) {
+  std::string text;
+  for (std::span<const std::byte> part : from.parts) {
+    text.append(reinterpret_cast<const char*>(part.data()), part.size());
+  }
+  return message->ParseFromString(text);
+}
+
 }  // namespace
 
 StepStream::StepStream(std::shared_ptr<MessageStream> stream) : stream_(std::move(stream)) {
@@ -54,19 +62,19 @@ std::string StepStream::End() {
 
 void StepStream::Serve() {
   bool reads = false;
-  std::shared_ptr<std::string> writes;
+  Sending writes;
   while (Begin(&reads, &writes)) {
     if (reads) stream_->StartRead();
-    if (writes != nullptr) {
-      stream_->StartWrite({}, std::as_bytes(std::span(*writes)), writes);
-      writes = nullptr;
+    if (writes.memory != nullptr) {
+      stream_->StartWrite({}, writes.bytes, std::move(writes.memory));
+      writes = {};
     }
     Happened(stream_->Wait(Clock::now() + kStreamLook));
   }
 }
 
 // What is to be begun now. False at the end.
-bool StepStream::Begin(bool* reads, std::shared_ptr<std::string>* writes) {
+bool StepStream::Begin(bool* reads, Sending* writes) {
   base::MutexLock lock(mutex_);
   if (stops_ || broken_) return false;
   *reads = !reading_ && received_.size() < kReceivedLimit;
@@ -81,11 +89,7 @@ bool StepStream::Begin(bool* reads, std::shared_ptr<std::string>* writes) {
 void StepStream::Happened(MessageStream::Event event) {
   base::MutexLock lock(mutex_);
   if (event == MessageStream::Event::kRead) {
-    std::string& text = received_.emplace_back();
-    text.reserve(stream_->received().bytes);
-    for (std::span<const std::byte> part : stream_->received().body) {
-      text.append(reinterpret_cast<const char*>(part.data()), part.size());
-    }
+    received_.push_back({stream_->KeepReceived(), stream_->received().body});
     reading_ = false;
   } else if (event == MessageStream::Event::kWritten) {
     sends_.pop_front();
@@ -98,21 +102,30 @@ void StepStream::Happened(MessageStream::Event event) {
 
 bool StepStream::Send(const google::protobuf::MessageLite& message, milliseconds patience,
                       std::string* sentence) {
-  return SendBehind(message, 0, patience, sentence);
+  return SendBehind(Serialized(message), 0, patience, sentence);
 }
 
 bool StepStream::Queue(const google::protobuf::MessageLite& message, milliseconds patience,
                        std::string* sentence) {
-  return SendBehind(message, kQueuedLimit, patience, sentence);
+  return SendBehind(Serialized(message), kQueuedLimit, patience, sentence);
+}
+
+bool StepStream::Queue(ContentStep content, milliseconds patience, std::string* sentence) {
+  const std::span<const std::byte> bytes = content.Message();
+  return SendBehind({bytes, content.memory()}, kQueuedLimit, patience, sentence);
+}
+
+StepStream::Sending StepStream::Serialized(const google::protobuf::MessageLite& message) {
+  auto text = std::make_shared<std::string>(message.SerializeAsString());
+  return {std::as_bytes(std::span(*text)), text};
 }
 
 // Returns once at most `waiting` are left.
-bool StepStream::SendBehind(const google::protobuf::MessageLite& message, size_t waiting,
-                            milliseconds patience, std::string* sentence) {
+bool StepStream::SendBehind(Sending sending, size_t waiting, milliseconds patience,
+                            std::string* sentence) {
   const auto deadline = Clock::now() + patience;
-  auto text = std::make_shared<std::string>(message.SerializeAsString());
   base::MutexLock lock(mutex_);
-  sends_.push_back(std::move(text));
+  sends_.push_back(std::move(sending));
   lock.Unlock();
   stream_->Wake();
   lock.Lock();
@@ -126,8 +139,7 @@ bool StepStream::SendBehind(const google::protobuf::MessageLite& message, size_t
   return false;
 }
 
-bool StepStream::Receive(google::protobuf::MessageLite* message, milliseconds patience,
-                         std::string* sentence) {
+bool StepStream::Take(StepMessage* message, milliseconds patience, std::string* sentence) {
   const auto deadline = Clock::now() + patience;
   base::MutexLock lock(mutex_);
   while (!broken_ && received_.empty() && changed_.WaitUntil(lock, deadline)) {
@@ -136,12 +148,31 @@ bool StepStream::Receive(google::protobuf::MessageLite* message, milliseconds pa
     *sentence = broken_ ? kStreamBroken : "the other server does not answer in time";
     return false;
   }
-  const std::string text = std::move(received_.front());
+  *message = std::move(received_.front());
   received_.pop_front();
   lock.Unlock();
   stream_->Wake();  // there is room for the next
   *sentence = "what the other server says cannot be read";
-  return message->ParseFromString(text);
+  return true;
+}
+
+bool StepStream::Receive(google::protobuf::MessageLite* message, milliseconds patience,
+                         std::string* sentence) {
+  StepMessage received;
+  return Take(&received, patience, sentence) && Parse(received, message);
+}
+
+bool StepStream::Receive(google::protobuf::MessageLite* message, StepMessage* content,
+                         bool* is_content, milliseconds patience, std::string* sentence) {
+  *content = {};  // what it held may be reused
+  if (!Take(content, patience, sentence)) return false;
+  *is_content = LeaveContent(content);
+  return *is_content || Parse(*content, message);
+}
+
+bool StepStream::is_broken() {
+  base::MutexLock lock(mutex_);
+  return broken_;
 }
 
 bool StepStream::HasReceived() {

@@ -14,11 +14,9 @@
 #include "base/lock_ranks.h"
 #include "base/mutex.h"
 #include "link/transport/message_stream.h"
+#include "server/daemon/moving/step_content.h"
 
 namespace longwire::daemon {
-
-// Bytes of content in one message: a frame is not larger than wire::kMaxBatchBytes.
-inline constexpr size_t kStepBytes = (size_t{1} << 20) - 4096;
 
 class StepStream {
  public:
@@ -37,28 +35,39 @@ class StepStream {
   // way after it.
   bool Queue(const google::protobuf::MessageLite& message, std::chrono::milliseconds patience,
              std::string* sentence);
+  bool Queue(ContentStep content, std::chrono::milliseconds patience, std::string* sentence);
   // The next message. False with the reason if it is broken, or none comes in time.
   bool Receive(google::protobuf::MessageLite* message, std::chrono::milliseconds patience,
                std::string* sentence);
+  // The same; *is_content: it is a content, and in *content alone.
+  bool Receive(google::protobuf::MessageLite* message, StepMessage* content, bool* is_content,
+               std::chrono::milliseconds patience, std::string* sentence);
   // Whether Receive would not wait.
   bool HasReceived();
+  bool is_broken();
   // In order. Returns the message of the other end about that.
   std::string End();
 
  private:
-  bool SendBehind(const google::protobuf::MessageLite& message, size_t waiting,
-                  std::chrono::milliseconds patience, std::string* sentence);
+  struct Sending {
+    std::span<const std::byte> bytes;
+    std::shared_ptr<void> memory;  // where they are
+  };
+  static Sending Serialized(const google::protobuf::MessageLite& message);
+  bool SendBehind(Sending sending, size_t waiting, std::chrono::milliseconds patience,
+                  std::string* sentence);
+  bool Take(StepMessage* message, std::chrono::milliseconds patience, std::string* sentence);
   void Serve();
-  bool Begin(bool* reads, std::shared_ptr<std::string>* writes);
+  bool Begin(bool* reads, Sending* writes);
   void Happened(transport::MessageStream::Event event);
   void Stop();
 
   const std::shared_ptr<transport::MessageStream> stream_;
   base::Mutex mutex_{base::ranks::kStepStream};
   base::CondVar changed_;
-  std::deque<std::string> received_ LONGWIRE_GUARDED_BY(mutex_);
+  std::deque<StepMessage> received_ LONGWIRE_GUARDED_BY(mutex_);
   // Until they are written, which is done with the first.
-  std::deque<std::shared_ptr<std::string>> sends_ LONGWIRE_GUARDED_BY(mutex_);
+  std::deque<Sending> sends_ LONGWIRE_GUARDED_BY(mutex_);
   bool reading_ LONGWIRE_GUARDED_BY(mutex_) = false;
   bool writing_ LONGWIRE_GUARDED_BY(mutex_) = false;
   bool broken_ LONGWIRE_GUARDED_BY(mutex_) = false;

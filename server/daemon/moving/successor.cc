@@ -3,6 +3,14 @@
 #include <sys/socket.h>
 
 namespace longwire::daemon {
+namespace {
+
+// What was said, or else what is so.
+std::string SaidOr(const std::string& said, const std::string& what, int32_t code) {
+  return said.empty() ? what + " (error " + std::to_string(code) + ")" : said;
+}
+
+}  // namespace
 
 SessionTable::Successor::~Successor() {
   packets_ = {};
@@ -19,7 +27,7 @@ bool SessionTable::Successor::Start(const std::string& request, const Peer& peer
   if (opening.Decode(reader) != wire::WireResult::kOk) return false;
   OpeningRefusal refusal;
   session_ = table_.StartSession(opening, peer, true, placed, &refusal);
-  *sentence = refusal.sentence;
+  *sentence = SaidOr(refusal.sentence, "no worker can be started for it", refusal.code);
   if (session_ == nullptr) return false;
   Pair packets;
   *sentence = "longwired has no sockets left";
@@ -34,7 +42,7 @@ bool SessionTable::Successor::Start(const std::string& request, const Peer& peer
   std::atomic<bool> cancelled{false};
   wire::OpenReply reply;
   if (!session_->Introduce(bytes, cancelled, &reply, sentence)) return false;
-  *sentence = reply.sentence;
+  *sentence = SaidOr(reply.sentence, "its new worker cannot open it", reply.code);
   return reply.code == 0;
 }
 

@@ -53,7 +53,7 @@ bool Pool::ReadAsked(Asked* asked, const Peer& peer, std::string* sentence) {
   wire::Reader reader(asked->bytes);
   *sentence = "the request to open a session cannot be read";
   if (request.Decode(reader) != wire::WireResult::kOk) return false;
-  auto stats = table_.warden().GetStats(sentence);
+  auto stats = table_.warden().GetStatsToOpen(sentence);
   if (!stats) return false;
   DevicesWish wish = daemon::WishOf(*peer.tenant, request.environment, stats->devices.size());
   Requirements told;

@@ -227,7 +227,7 @@ std::shared_ptr<ServerSession> SessionTable::StartSession(const wire::OpenReques
 std::vector<int32_t> SessionTable::ChooseDevices(uint64_t id, const config::Tenant& tenant,
                                                  const std::vector<std::string>& environment,
                                                  PlacedSession* placed, std::string* sentence) {
-  auto stats = warden_->GetStats(sentence);
+  auto stats = warden_->GetStatsToOpen(sentence);
   if (!stats) return {};
   NoteDevices(*stats);
   if (placed != nullptr) {

@@ -66,6 +66,8 @@ struct ServerPlace {
   std::optional<int32_t> device;  // none: one that the placement there chooses
 };
 
+class ContentFeed;
+
 // Bytes that are kept for the session on each device; of what a pool has placed, what it placed.
 // One that moves takes them along.
 struct Requirements;
@@ -115,6 +117,8 @@ class SessionTable {
   enum class ArrivalEnd { kBegin, kDiscard, kForget };
   bool EndArrival(const std::string& move, ArrivalEnd end, uint64_t* session,
                   std::string* sentence);
+  // The content of one that arrives from the server with this name; nullptr: there is none.
+  std::shared_ptr<ContentFeed> FeedOf(const std::string& move, const std::string& from);
   // Where the session has gone that the attach has a right to, if it is not here.
   std::optional<GoneSession> GoneTo(const transport::Attach& attach, const Peer& peer);
   // Suspends a session into a file of this name (session_suspend.cc). False with a sentence, and
@@ -283,7 +287,6 @@ class SessionTable {
     base::MutexLock lock(mutex_);
     return given_.contains(move);
   }
-  void Park(const std::string& move, std::shared_ptr<Arrival> arrival);
   // Asks other servers what has become of the sessions that have gone there, until it is known; and
   // forgets what nobody needs to know any more (moving/settling.cc).
   void SettleLoop();
@@ -379,6 +382,12 @@ class SessionTable {
   std::thread reaper_;
   base::CondVar unsettled_changed_;
   bool unsettled_ LONGWIRE_GUARDED_BY(mutex_) = true;
+  // Of sessions that arrive, by their moves: the servers they come from, and their content.
+  struct ArrivingContent {
+    std::string from;
+    std::shared_ptr<ContentFeed> feed;
+  };
+  std::map<std::string, ArrivingContent> arriving_ LONGWIRE_GUARDED_BY(mutex_);
   // That are prepared, by their moves.
   std::map<std::string, std::shared_ptr<Arrival>> arrivals_ LONGWIRE_GUARDED_BY(mutex_);
   std::thread settler_;

@@ -20,9 +20,13 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// A cold worker loads the driver and makes a context first.
+// A cold worker loads the driver and makes a context first. As long for what a session hangs on.
 constexpr milliseconds kStartPatience{60'000};
+// Of what is looked at, again and again.
 constexpr milliseconds kStatsPatience{2'000};
+// A warden that starts many workers on a busy host answers late; without its answer the sessions
+// of an earlier daemon would be lost.
+constexpr milliseconds kGreetPatience{5'000};
 // How long a warden may not accept a connection.
 constexpr milliseconds kAcceptPatience{2'000};
 // What waits for a warden that does not read: beyond that it gets only what must not be lost.
@@ -52,7 +56,7 @@ std::optional<wire::VersionRange> WardenClient::Greet(wire::Descriptor* socket) 
   if (!wire::SpeaksRanges()) return wire::kWithoutRange;
   bool closed = !wire::SendMessage(socket->get(), message::Pack(message::Hello{}));
   if (!closed) {
-    auto answer = wire::ReceiveMessage(socket->get(), kStatsPatience, &closed);
+    auto answer = wire::ReceiveMessage(socket->get(), kGreetPatience, &closed);
     if (answer) return message::HelloIn(answer->bytes).value_or(wire::VersionRange{});
     if (!closed) return std::nullopt;
   }
@@ -405,9 +409,17 @@ std::vector<keeper::MemoryEvent> WardenClient::GetEvents(int32_t device, uint64_
 }
 
 std::optional<warden::Stats> WardenClient::GetStats(std::string* sentence) {
+  return GetStats(kStatsPatience, sentence);
+}
+
+std::optional<warden::Stats> WardenClient::GetStatsToOpen(std::string* sentence) {
+  return GetStats(kStartPatience, sentence);
+}
+
+std::optional<warden::Stats> WardenClient::GetStats(milliseconds patience, std::string* sentence) {
   warden::GetStats request;
   request.request = next_request_.fetch_add(1);
-  auto messages = Ask(request.request, false, message::Pack(request), kStatsPatience, sentence);
+  auto messages = Ask(request.request, false, message::Pack(request), patience, sentence);
   warden::Stats stats;
   if (messages.empty() || message::Unpack(messages[0].bytes, &stats) != wire::WireResult::kOk) {
     return std::nullopt;
@@ -434,7 +446,7 @@ std::optional<TakenSession> WardenClient::Take(uint64_t after) {
   }
   warden::TakeSession request{next_request_.fetch_add(1), after};
   std::string sentence;
-  auto messages = Ask(request.request, false, message::Pack(request), kStatsPatience, &sentence);
+  auto messages = Ask(request.request, false, message::Pack(request), kStartPatience, &sentence);
   warden::SessionTaken answer;
   if (messages.empty() || message::Unpack(messages[0].bytes, &answer) != wire::WireResult::kOk ||
       answer.worker.session == 0) {

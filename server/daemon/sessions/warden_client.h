@@ -71,7 +71,10 @@ class WardenClient {
   void SetLogTerms(const message::LogTerms& terms);
   // False if the warden is too old for it. Without a warden it has to be said again.
   bool SetPolicy(const warden::SetPolicy& policy, std::span<const int> descriptors);
+  // nullopt if the warden does not answer soon.
   std::optional<warden::Stats> GetStats(std::string* sentence);
+  // For a session that is opened: waits for a warden that is busy as it waits for its worker.
+  std::optional<warden::Stats> GetStatsToOpen(std::string* sentence);
   // nullopt if the warden does not answer, or is too old to know.
   std::optional<warden::Walls> GetWalls();
   // A device's memory events after that number; empty if the warden does not answer.
@@ -91,6 +94,7 @@ class WardenClient {
     bool done = false;
     std::vector<wire::Message> messages;
   };
+  std::optional<warden::Stats> GetStats(std::chrono::milliseconds patience, std::string* sentence);
   // The messages that answer `packet`, whose request number is `number`; none with a sentence.
   std::vector<wire::Message> Ask(uint64_t number, bool list, std::span<const std::byte> packet,
                                  std::chrono::milliseconds patience, std::string* sentence);

@@ -113,6 +113,13 @@ bool KeeperClient::TakeQuestion(wire::Message& packet) {
     if (on_swap_) on_swap_(std::move(packet));
     return true;
   }
+  if (kind == keeper::Filled::kKind) {
+    keeper::Filled filled;
+    if (message::Unpack(packet.bytes, &filled) != wire::WireResult::kOk) return true;
+    auto fill = fills_.find(filled.request);
+    if (fill != fills_.end()) fill->second.code = filled.code;
+    return true;
+  }
   if (kind != keeper::Reclaim::kKind) return false;
   keeper::Reclaim reclaim;
   if (message::Unpack(packet.bytes, &reclaim) == wire::WireResult::kOk && on_reclaim_) {

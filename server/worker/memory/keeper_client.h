@@ -54,6 +54,13 @@ class KeeperClient {
   // Returns a token with which other workers of the tenant can borrow the chunks.
   int Share(const std::vector<uint64_t>& chunks, SharedToken* token, std::string* sentence);
   int Borrow(const SharedToken& token, std::vector<Chunk>* chunks, std::string* sentence);
+  // For a session that moves (memory_filling.cc). The descriptor of a chunk that it has, again.
+  int Show(uint64_t chunk, wire::Descriptor* file);
+  // Copies another device's chunk of the same size into one that it has: begins, and waits for the
+  // end, which each begun one needs. What the chunk holds is known only if that answers 0;
+  // kDeviceUnavailable: the copy may still be under way.
+  int StartFill(uint64_t chunk, const wire::Descriptor& from, uint64_t* request);
+  int EndFill(uint64_t request);
   int Info(keeper::Info* info);
   // The same from the keeper's page, without waiting (known_info.cc). False: the keeper has to be
   // asked, as after something was said to it that it does not answer.
@@ -158,6 +165,11 @@ class KeeperClient {
     std::vector<uint64_t> chunks;
     std::vector<wire::Descriptor> files;
   };
+  struct StartedFill {
+    uint64_t keeper = 0;      // to which it was said
+    std::optional<int> code;  // its answer
+  };
+  std::map<uint64_t, StartedFill> fills_ LONGWIRE_GUARDED_BY(mutex_);  // by request
   std::map<SharedToken, HeldShare> shares_ LONGWIRE_GUARDED_BY(held_mutex_);
   size_t files_ LONGWIRE_GUARDED_BY(held_mutex_) = 0;  // in them
   OnReclaim on_reclaim_;  // set before the thread starts, and so the next two

@@ -83,6 +83,12 @@ class Memory {
   // with the opening. What stays is left as it is: again and again, while the old worker runs.
   // *why: what failed, for people. Before the session starts.
   CUresult Restore(const CarriedMemory& carried, std::string* why);
+  // Keepers copy chunks between devices (memory_filling.cc): a chunk's descriptor for that, and the
+  // copy to the chunk that is mapped there.
+  CUresult FileOf(uint64_t chunk, wire::Descriptor* file);
+  CUresult StartFill(uint64_t address, uint64_t bytes, const wire::Descriptor& from,
+                     uint64_t* request);
+  CUresult EndFill(uint64_t request);
 
   // Bytes that Map would cover; 0 if a chunk is unknown.
   uint64_t BytesOf(const std::vector<uint64_t>& chunks);

@@ -3,11 +3,23 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <utility>
 
+#include "base/poll_set.h"
+#include "base/read_write.h"
 #include "server/worker/process/session.h"
+#include "wire/switches.h"
 
 namespace longwire::worker {
 namespace {
+
+const bool kReadsAhead = !wire::IsSwitchedOff("overlapped-moves");
+
+// Less is copied only where a part, or the memory that is read into, ends.
+constexpr size_t kLeastCopy = size_t{1} << 20;
+
+// Chunks that the keeper copies: while it copies one it maps the next.
+constexpr size_t kFillsAtOnce = 2;
 
 // Of an array, at once.
 constexpr size_t kRowsBytes = size_t{8} << 20;
@@ -72,15 +84,30 @@ std::string ContentsIn::Take(const Part& part) {
 
 std::string ContentsIn::TakeIntoMemory(const Part& part) {
   if (shares_) return kBrokenStream;
-  streams_ = true;
+  if (!std::exchange(streams_, true)) ReadAhead();
   for (uint64_t at = 0; at < part.bytes;) {
-    const size_t bytes = std::min<uint64_t>(MovePieces::kPieceBytes, part.bytes - at);
-    if (!from_.ReadBytes(pieces_.piece(0).first(bytes))) return kBrokenStream;
-    CUresult result = pieces_.CopyIn(base_ + part.offset + at, 0, 0, bytes);
+    const size_t most = std::min<uint64_t>(MovePieces::kPieceBytes, part.bytes - at);
+    std::span<const std::byte> bytes = pieces_.piece(0).first(most);
+    if (early_) {
+      bytes = early_->Next(std::min(kLeastCopy, most), most);
+      if (bytes.empty()) return kBrokenStream;
+    } else if (!from_.ReadBytes(pieces_.piece(0).first(most))) {
+      return kBrokenStream;
+    }
+    CUresult result = pieces_.CopyIn(base_ + part.offset + at, bytes);
     if (result != CUDA_SUCCESS) return Landed(result);
-    at += bytes;
+    at += bytes.size();
+    if (early_) early_->Used(bytes.size());
   }
   return "";
+}
+
+// From now on, as the pieces are not the old worker's. Without a thread it goes on as before.
+void ContentsIn::ReadAhead() {
+  if (!kReadsAhead) return;
+  early_.emplace(stream_, pieces_.all());
+  if (!early_->Start()) return early_.reset();
+  from_.ReadThrough(&*early_);
 }
 
 std::string ContentsIn::TakeIntoArray(const Part& part) {
@@ -97,6 +124,37 @@ std::string ContentsIn::TakeIntoArray(const Part& part) {
   return "";
 }
 
+// Where the keeper does not copy it, the old worker writes its bytes behind it.
+std::string ContentsIn::Take(const SharedChunk& shared, const wire::Descriptor& file) {
+  const bool is_chunk = contents_.context == 0 && contents_.array == 0 && contents_.shadow == 0 &&
+                        contents_.chunk == 0 && contents_.bytes == shared.bytes;
+  if (streams_ || !is_chunk) return kBrokenStream;
+  uint64_t request = 0;
+  if (file.valid()) {
+    (void)session_.memory().StartFill(contents_.address, contents_.bytes, file, &request);
+  }
+  fills_.push_back(request);
+  // The next one may begin before this one has ended, if it is there already.
+  const auto more = [&] {
+    return base::PollOne(stream_, POLLIN, std::chrono::milliseconds(0)) != 0;
+  };
+  while (!fills_.empty() && (fills_.size() >= kFillsAtOnce || !more())) {
+    if (!AnswerFill()) return kBrokenStream;
+  }
+  return "";
+}
+
+bool ContentsIn::AnswerFill() {
+  const uint64_t request = fills_.front();
+  fills_.pop_front();
+  const CUresult result =
+      request == 0 ? CUDA_ERROR_NOT_SUPPORTED : session_.memory().EndFill(request);
+  // The keeper has not answered: it may still write there.
+  if (result == CUDA_ERROR_DEVICE_UNAVAILABLE) return false;
+  const unsigned char answer = result == CUDA_SUCCESS ? kChunkFilled : kChunkNotFilled;
+  return base::WriteAll(stream_, std::as_bytes(std::span(&answer, 1)));
+}
+
 std::string ContentsIn::Take(const SharedPiece& shared) {
   if (streams_ || shared.piece >= MovePieces::kPieces || shadow_ != nullptr || array_ != nullptr) {
     return kBrokenStream;
@@ -107,8 +165,8 @@ std::string ContentsIn::Take(const SharedPiece& shared) {
         !IsWithin(shared.offset, run.at + run.bytes, contents_.bytes)) {
       return kBrokenStream;
     }
-    CUresult result =
-        pieces_.CopyIn(base_ + shared.offset + run.at, shared.piece, run.at, run.bytes);
+    const auto bytes = pieces_.piece(shared.piece).subspan(run.at, run.bytes);
+    CUresult result = pieces_.CopyIn(base_ + shared.offset + run.at, bytes);
     if (result != CUDA_SUCCESS) return Landed(result);
   }
   // An old worker that has written all may be gone; that one is gone too early, reading tells.

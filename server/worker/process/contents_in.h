@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "server/worker/memory/mirrors.h"
 #include "server/worker/process/carried_arrays.h"
+#include "server/worker/process/early_reads.h"
 #include "server/worker/process/move_pieces.h"
 #include "server/worker/process/snapshot.h"
 
@@ -30,11 +32,16 @@ class ContentsIn {
   std::string Find(const Contents& contents);
   std::string Take(const Part& part);
   std::string Take(const SharedPiece& shared);
+  std::string Take(const SharedChunk& shared, const wire::Descriptor& file);
+  // Nothing of all that was taken is still being copied.
+  bool IsWhole() const { return fills_.empty(); }
 
  private:
   std::string TakeIntoMemory(const Part& part);
+  void ReadAhead();
   std::string TakeIntoArray(const Part& part);
   std::string Landed(CUresult result);
+  bool AnswerFill();
 
   WorkerSession& session_;
   SnapshotReader& from_;
@@ -49,7 +56,9 @@ class ContentsIn {
   ArrayRows rows_;
   std::vector<std::byte> part_;  // of an array
   bool shares_ = false;          // the old worker fills the pieces itself,
-  bool streams_ = false;         // or they hold what came through the stream
+  bool streams_ = false;         // or they hold what came through the stream:
+  std::optional<EarlyReads> early_;
+  std::deque<uint64_t> fills_;  // requests that the keeper has; 0: one that it did not take
 };
 
 }  // namespace longwire::worker

@@ -8,13 +8,21 @@
 #include <cstring>
 #include <optional>
 #include <set>
+#include <utility>
 
+#include "base/read_write.h"
 #include "server/worker/process/carried_arrays.h"
 #include "server/worker/process/session.h"
+#include "wire/switches.h"
 
 namespace longwire::worker {
 namespace {
 
+const bool kPeers = !wire::IsSwitchedOff("peer-moves");
+
+// Smaller chunks are copied by pieces in the time that a keeper needs to map two.
+constexpr uint64_t kLeastFill = uint64_t{8} << 20;
+constexpr size_t kAskedAhead = 3;
 constexpr size_t kZeroBlock = size_t{64} << 10;
 // Pieces that are copied before the first of them is written.
 constexpr size_t kAhead = 2;
@@ -56,6 +64,7 @@ ContentsOut::ContentsOut(WorkerSession& session, SnapshotWriter& to, MovePieces&
       pieces_(pieces),
       shared_(shared),
       stream_(stream),
+      later_(stream),
       away_(MovePieces::kPieces) {
   for (size_t piece = 0; piece < MovePieces::kPieces; ++piece) free_.push_back(piece);
 }
@@ -67,6 +76,7 @@ std::string ContentsOut::FindAll() {
     Contents& one = all_.emplace_back();
     one.address = mapping.address;
     one.bytes = mapping.bytes;
+    chunks_.push_back(mapping.chunk);
   }
   for (const CarriedChunk& chunk : session_.memory().Hidden()) {
     Contents& one = all_.emplace_back();
@@ -85,6 +95,52 @@ std::string ContentsOut::FindAll() {
 bool ContentsOut::Write(std::string* problem) {
   *problem = FindAll();
   if (!problem->empty()) return false;
+  if (shared_) return FillChunks() && WriteAllOf(problem);
+  later_.Start();
+  to_.WriteThrough(&later_);
+  const bool written = WriteAllOf(problem) && later_.Flush();
+  to_.WriteThrough(nullptr);
+  return written;
+}
+
+// Whole chunks that the new worker's keeper copies from the device itself. While it copies one, the
+// keeper here is asked for the next. The first one that is not copied, and those behind it, go by
+// pieces.
+bool ContentsOut::FillChunks() {
+  bool goes = kPeers;
+  std::vector<Contents> rest;
+  std::deque<size_t> asked;
+  for (size_t i = 0; i < all_.size(); ++i) {
+    wire::Descriptor file;
+    const bool may = goes && i < chunks_.size() && all_[i].bytes >= kLeastFill;
+    if (!may || session_.memory().FileOf(chunks_[i], &file) != CUDA_SUCCESS) {
+      rest.push_back(all_[i]);
+      goes &= !may;
+      continue;
+    }
+    if (!to_.Write(all_[i]) || !to_.Write(SharedChunk{all_[i].bytes}, file)) return false;
+    asked.push_back(i);
+    if (asked.size() == kAskedAhead && !TakeFilled(&asked, &rest, &goes)) return false;
+  }
+  while (!asked.empty()) {
+    if (!TakeFilled(&asked, &rest, &goes)) return false;
+  }
+  all_ = std::move(rest);
+  return true;
+}
+
+// The answer about the first of those that were asked for.
+bool ContentsOut::TakeFilled(std::deque<size_t>* asked, std::vector<Contents>* rest, bool* goes) {
+  unsigned char answer = 0;
+  if (!base::ReadAll(stream_, std::as_writable_bytes(std::span(&answer, 1)))) return false;
+  if (answer != kChunkFilled && answer != kChunkNotFilled) return false;
+  if (answer == kChunkNotFilled) rest->push_back(all_[asked->front()]);
+  *goes &= answer == kChunkFilled;
+  asked->pop_front();
+  return true;
+}
+
+bool ContentsOut::WriteAllOf(std::string* problem) {
   session_.SetPrimaryContext(session_.devices().front());
   for (size_t number = 0; number < all_.size(); ++number) {
     const Contents& contents = all_[number];
@@ -110,7 +166,7 @@ bool ContentsOut::Fails(CUresult result, std::string* problem) {
 
 // The next copies, across chunks, so that the new worker has one to read while this one copies.
 bool ContentsOut::CopyMore(std::string* problem) {
-  if (shared_ && !TakeBack(false)) return false;
+  if (!TakeBack(false)) return false;
   while (copied_.size() < kAhead && !free_.empty() && next_ < all_.size() &&
          IsMemory(all_[next_])) {
     const Contents& contents = all_[next_];
@@ -150,8 +206,10 @@ bool ContentsOut::WriteTurn(const Turn& turn) {
   const bool all = all_[turn.contents].context != 0;
   const std::span<const std::byte> read = pieces_.piece(turn.piece).first(turn.bytes);
   if (!shared_) {
-    free_.push_back(turn.piece);
-    return WriteParts(turn.offset, read, all);
+    const bool written = ForEachUsed(read, all, [&](size_t at, size_t bytes) {
+      return to_.Write(Part{turn.offset + at, bytes}) && to_.WritePiece(read.subspan(at, bytes));
+    });
+    return written && later_.GiveBack(turn.piece);
   }
   SharedPiece shared{static_cast<uint32_t>(turn.piece), turn.offset, {}};
   ForEachUsed(read, all, [&](size_t at, size_t bytes) {
@@ -172,8 +230,13 @@ bool ContentsOut::WriteParts(uint64_t offset, std::span<const std::byte> read, b
   });
 }
 
-// What the new worker has read. False if it is gone, or says of a piece what cannot be.
+// Pieces that may be used again. False if the stream is broken.
 bool ContentsOut::TakeBack(bool wait) {
+  return shared_ ? TakeBackShared(wait) : later_.TakeWritten(&free_, wait);
+}
+
+// What the new worker has read. False if it is gone, or says of a piece what cannot be.
+bool ContentsOut::TakeBackShared(bool wait) {
   std::array<unsigned char, MovePieces::kPieces> numbers{};
   ssize_t got = -1;
   do {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "server/worker/process/later_writes.h"
 #include "server/worker/process/move_pieces.h"
 #include "server/worker/process/snapshot.h"
 
@@ -20,6 +21,9 @@ class ContentsOut {
   // `shared`: the pieces are the new worker's, which hands them back over `stream`.
   ContentsOut(WorkerSession& session, SnapshotWriter& to, MovePieces& pieces, bool shared,
               int stream);
+  ~ContentsOut() { to_.WriteThrough(nullptr); }
+  ContentsOut(const ContentsOut&) = delete;
+  ContentsOut& operator=(const ContentsOut&) = delete;
 
   // All that the session has. False with a sentence in *problem, or without one if the stream
   // broke.
@@ -41,7 +45,11 @@ class ContentsOut {
   bool WriteShadow(const Contents& contents);
   bool WriteTurn(const Turn& turn);
   bool WriteParts(uint64_t offset, std::span<const std::byte> read, bool all);
+  bool WriteAllOf(std::string* problem);
+  bool FillChunks();
+  bool TakeFilled(std::deque<size_t>* asked, std::vector<Contents>* rest, bool* goes);
   bool TakeBack(bool wait);
+  bool TakeBackShared(bool wait);
   bool Fails(CUresult result, std::string* problem);
 
   WorkerSession& session_;
@@ -49,7 +57,9 @@ class ContentsOut {
   MovePieces& pieces_;
   const bool shared_;
   const int stream_;
+  LaterWrites later_;  // where the pieces are not shared
   std::vector<Contents> all_;
+  std::vector<uint64_t> chunks_;  // of each of the first ones
   std::deque<Turn> copied_;
   size_t next_ = 0;       // the first of all_ of which not all is copied,
   uint64_t next_at_ = 0;  // and its first byte that is not

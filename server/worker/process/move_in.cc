@@ -54,7 +54,7 @@ class Rebuilding {
       placed = true;
       if (!problem.empty()) break;
       if (message::Unpack(head, &end) == wire::WireResult::kOk) {
-        return end.frames == from_.frames() ? "" : kBrokenStream;
+        return end.frames == from_.frames() && contents_.IsWhole() ? "" : kBrokenStream;
       }
       problem = TakeContents(head);
     }
@@ -79,9 +79,13 @@ class Rebuilding {
     Contents contents;
     Part part;
     SharedPiece shared;
+    SharedChunk chunk;
     if (message::Unpack(head, &contents) == wire::WireResult::kOk) return contents_.Find(contents);
     if (message::Unpack(head, &part) == wire::WireResult::kOk) return contents_.Take(part);
     if (message::Unpack(head, &shared) == wire::WireResult::kOk) return contents_.Take(shared);
+    if (message::Unpack(head, &chunk) == wire::WireResult::kOk) {
+      return contents_.Take(chunk, from_.TakeFile());
+    }
     return kBrokenStream;
   }
 

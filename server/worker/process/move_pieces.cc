@@ -2,9 +2,9 @@
 
 #include <sys/socket.h>
 
-#include <cerrno>
-#include <cstring>
+#include <utility>
 
+#include "server/worker/process/stream_files.h"
 #include "wire/switches.h"
 
 namespace longwire::worker {
@@ -33,49 +33,21 @@ CUresult MovePieces::CopyOut(size_t number, CUdeviceptr from, size_t bytes) {
   return driver_.cuMemcpyDtoH_v2(piece(number).data(), from, bytes);
 }
 
-CUresult MovePieces::CopyIn(CUdeviceptr to, size_t number, size_t offset, size_t bytes) {
-  return driver_.cuMemcpyHtoD_v2(to, piece(number).subspan(offset, bytes).data(), bytes);
+CUresult MovePieces::CopyIn(CUdeviceptr to, std::span<const std::byte> from) {
+  return driver_.cuMemcpyHtoD_v2(to, from.data(), from.size());
 }
 
 bool MovePieces::Offer(int stream) {
   if (!kShares || !memory_.valid()) return false;
-  iovec part{const_cast<uint64_t*>(&kOffer), sizeof(kOffer)};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr header{};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
-  header.msg_control = control;
-  header.msg_controllen = sizeof(control);
-  cmsghdr* rights = CMSG_FIRSTHDR(&header);
-  rights->cmsg_level = SOL_SOCKET;
-  rights->cmsg_type = SCM_RIGHTS;
-  rights->cmsg_len = CMSG_LEN(sizeof(int));
-  const int descriptor = memory_.get();
-  std::memcpy(CMSG_DATA(rights), &descriptor, sizeof(descriptor));
-  return sendmsg(stream, &header, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof(kOffer);
+  const auto offer = std::as_bytes(std::span(&kOffer, 1));
+  return SendWithFile(stream, offer, memory_.get(), MSG_DONTWAIT) == sizeof(kOffer);
 }
 
 wire::Descriptor MovePieces::Offered(int stream) {
   uint64_t offer = 0;
-  iovec part{&offer, sizeof(offer)};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr header{};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
-  header.msg_control = control;
-  header.msg_controllen = sizeof(control);
-  ssize_t got = -1;
-  do {
-    got = recvmsg(stream, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  } while (got < 0 && errno == EINTR);
   wire::Descriptor memory;
-  cmsghdr* rights = got < 0 ? nullptr : CMSG_FIRSTHDR(&header);
-  if (rights != nullptr && rights->cmsg_level == SOL_SOCKET && rights->cmsg_type == SCM_RIGHTS &&
-      rights->cmsg_len == CMSG_LEN(sizeof(int))) {
-    int descriptor = -1;
-    std::memcpy(&descriptor, CMSG_DATA(rights), sizeof(descriptor));
-    memory.Reset(wire::AboveStandard(descriptor));
-  }
+  const auto bytes = std::as_writable_bytes(std::span(&offer, 1));
+  const ssize_t got = ReceiveWithFile(stream, bytes, &memory, MSG_DONTWAIT);
   const bool good = kShares && got == sizeof(offer) && offer == kOffer && memory.valid() &&
                     wire::IsSegment(memory.get(), kAllBytes);
   return good ? std::move(memory) : wire::Descriptor();

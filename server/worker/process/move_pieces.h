@@ -34,13 +34,15 @@ class MovePieces {
   MovePieces& operator=(const MovePieces&) = delete;
 
   std::span<std::byte> piece(size_t number) {
-    return std::span(data_, kAllBytes).subspan(number * kPieceBytes, kPieceBytes);
+    return all().subspan(number * kPieceBytes, kPieceBytes);
   }
+  // All of them, one behind the other.
+  std::span<std::byte> all() { return {data_, kAllBytes}; }
   // Of the memory, for another process; -1: it cannot be shared.
   int descriptor() const { return memory_.get(); }
 
   CUresult CopyOut(size_t number, CUdeviceptr from, size_t bytes);
-  CUresult CopyIn(CUdeviceptr to, size_t number, size_t offset, size_t bytes);
+  CUresult CopyIn(CUdeviceptr to, std::span<const std::byte> from);
 
   // An offer of the new worker's memory, over the stream on which the old one writes. False if it
   // cannot be made.

@@ -1,13 +1,16 @@
 #include "server/worker/process/snapshot.h"
 
-#include <unistd.h>
+#include <algorithm>
+#include <utility>
 
-#include <cerrno>
-
+#include "base/read_write.h"
 #include "base/try.h"
 #include "longwire/calls.h"
 #include "server/worker/code/carried_variables.h"
+#include "server/worker/process/early_reads.h"
+#include "server/worker/process/later_writes.h"
 #include "server/worker/process/session.h"
+#include "server/worker/process/stream_files.h"
 
 namespace longwire::worker {
 namespace {
@@ -17,37 +20,49 @@ constexpr uint64_t kMaxHead = uint64_t{16} << 20;
 }  // namespace
 
 bool SnapshotWriter::WriteBytes(std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    ssize_t written = write(stream_, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return false;
-    bytes = bytes.subspan(static_cast<size_t>(written));
-  }
-  return true;
+  if (later_ == nullptr) return base::WriteAll(stream_, bytes);
+  return later_->WriteFrom(bytes) && later_->Flush();
+}
+
+bool SnapshotWriter::WritePiece(std::span<const std::byte> bytes) {
+  return later_ == nullptr ? base::WriteAll(stream_, bytes) : later_->WriteFrom(bytes);
 }
 
 // In one piece, for which the reader wakes once.
-bool SnapshotWriter::WriteHead(const std::vector<std::byte>& packed) {
+bool SnapshotWriter::WriteHead(const std::vector<std::byte>& packed, int file) {
   const uint64_t bytes = packed.size();
   const auto length = std::as_bytes(std::span(&bytes, 1));
   std::vector<std::byte> frame(length.begin(), length.end());
   frame.insert(frame.end(), packed.begin(), packed.end());
-  return WriteBytes(frame);
+  if (file >= 0) {
+    const ssize_t sent = SendWithFile(stream_, frame, file, 0);
+    if (sent <= 0) return false;
+    return base::WriteAll(stream_, std::span(frame).subspan(static_cast<size_t>(sent)));
+  }
+  return later_ == nullptr ? base::WriteAll(stream_, frame) : later_->Write(std::move(frame));
 }
 
 bool SnapshotReader::ReadBytes(std::span<std::byte> bytes) {
-  while (!bytes.empty()) {
-    ssize_t got = read(stream_, bytes.data(), bytes.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return false;
-    bytes = bytes.subspan(static_cast<size_t>(got));
+  while (!bytes.empty() && early_ != nullptr) {
+    const std::span<const std::byte> next = early_->Next(1, bytes.size());
+    if (next.empty()) return false;
+    std::ranges::copy(next, bytes.begin());
+    early_->Used(next.size());
+    bytes = bytes.subspan(next.size());
   }
-  return true;
+  return base::ReadAll(stream_, bytes);
 }
 
 bool SnapshotReader::ReadHead(std::vector<std::byte>* packed) {
   uint64_t bytes = 0;
-  if (!ReadBytes(std::as_writable_bytes(std::span(&bytes, 1))) || bytes > kMaxHead) return false;
+  auto length = std::as_writable_bytes(std::span(&bytes, 1));
+  if (early_ == nullptr) {
+    file_.Reset();
+    const ssize_t got = ReceiveWithFile(stream_, length, &file_, 0);
+    if (got <= 0) return false;
+    length = length.subspan(static_cast<size_t>(got));
+  }
+  if (!ReadBytes(length) || bytes > kMaxHead) return false;
   packed->resize(bytes);
   if (!ReadBytes(*packed)) return false;
   if (message::KindOf(*packed) != SnapshotEnd::kKind) ++frames_;

@@ -1,7 +1,7 @@
 // What a session that moves is, as the old worker writes it into a stream and the new one reads it:
 // frames of a head and bytes, in this order: State, for each entry of the journal an EntryHead, for
-// each chunk of device memory, each variable of a module and each array a Contents with its Parts
-// or SharedPieces, End.
+// each chunk of device memory, each variable of a module and each array a Contents with its Parts,
+// SharedPieces or SharedChunk, End.
 //
 // What is rebuilt ahead comes first, in rounds: a State (of it only what the session opened with
 // and its memory count), the entries since the last round, SnapshotPause. Then the last State and
@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "server/protocol/message.h"
@@ -20,9 +21,12 @@
 #include "server/worker/memory/carried_memory.h"
 #include "server/worker/memory/memory.h"
 #include "server/worker/support/driver.h"
+#include "wire/socket.h"
 
 namespace longwire::worker {
 
+class EarlyReads;
+class LaterWrites;
 class WorkerSession;
 
 struct CarriedStream {
@@ -116,6 +120,16 @@ struct SharedPiece {
   auto Fields() { return std::tie(piece, offset, runs); }
 };
 
+// In the place of Parts, for a whole chunk of device memory, with its descriptor: the new worker's
+// keeper copies it, if it reaches that device. The new worker answers with one of these bytes.
+struct SharedChunk {
+  static constexpr uint32_t kKind = 428;
+  uint64_t bytes = 0;
+  auto Fields() { return std::tie(bytes); }
+};
+inline constexpr unsigned char kChunkFilled = 254;
+inline constexpr unsigned char kChunkNotFilled = 255;  // its bytes follow otherwise
+
 // The calls before it have run again when the new worker answers.
 struct SnapshotPause {
   static constexpr uint32_t kKind = 427;
@@ -138,11 +152,22 @@ class SnapshotWriter {
     return WriteHead(message::Pack(head));
   }
   bool WriteBytes(std::span<const std::byte> bytes);
+  // They stay as they are until their piece is given back (later_writes.h).
+  bool WritePiece(std::span<const std::byte> bytes);
+  // A head that carries a descriptor.
+  template <class Head>
+  bool Write(const Head& head, const wire::Descriptor& file) {
+    ++frames_;
+    return WriteHead(message::Pack(head), file.get());
+  }
+  // From now on, all of it; nullptr: by itself again.
+  void WriteThrough(LaterWrites* later) { later_ = later; }
   bool End() { return Write(SnapshotEnd{frames_}); }
 
  private:
-  bool WriteHead(const std::vector<std::byte>& packed);
+  bool WriteHead(const std::vector<std::byte>& packed, int file = -1);
   const int stream_;
+  LaterWrites* later_ = nullptr;
   uint64_t frames_ = 0;
 };
 
@@ -171,11 +196,17 @@ class SnapshotReader {
   explicit SnapshotReader(int stream) : stream_(stream) {}
   // The next frame's packed head; false if the stream is broken.
   bool ReadHead(std::vector<std::byte>* packed);
+  // The descriptor that came with it, if one did.
+  wire::Descriptor TakeFile() { return std::move(file_); }
   bool ReadBytes(std::span<std::byte> bytes);
   uint64_t frames() const { return frames_; }
+  // From now on it is read by this.
+  void ReadThrough(EarlyReads* early) { early_ = early; }
 
  private:
   const int stream_;
+  EarlyReads* early_ = nullptr;
+  wire::Descriptor file_;
   uint64_t frames_ = 0;
 };
 

@@ -29,6 +29,8 @@ class Lender {
   std::atomic<size_t> under_way{0};  // of the largest lease
   std::atomic<bool> lets_go{false};  // of memory that it keeps, for a charge
   std::atomic<uint64_t> charged{0};  // bytes
+  std::atomic<int> fill_code{0};     // of chunks from another device
+  std::atomic<size_t> fills{0};
 
  private:
   void Serve() {
@@ -38,12 +40,19 @@ class Lender {
       keeper::Charge charge;
       keeper::Uncharge over;
       keeper::Borrow hello;
+      keeper::Show show;
+      keeper::Fill fill;
       if (message::Unpack(packet->bytes, &back) == wire::WireResult::kOk) {
         returned += back.chunks.size();
       } else if (message::Unpack(packet->bytes, &charge) == wire::WireResult::kOk) {
         Charge(charge);
       } else if (message::Unpack(packet->bytes, &hello) == wire::WireResult::kOk) {
         wire::SendMessage(socket_.get(), message::Pack(message::Hello{}));
+      } else if (message::Unpack(packet->bytes, &show) == wire::WireResult::kOk) {
+        Grant(show.request, false, {show.chunk, 0});
+      } else if (message::Unpack(packet->bytes, &fill) == wire::WireResult::kOk) {
+        fills += packet->descriptors.size();
+        wire::SendMessage(socket_.get(), message::Pack(keeper::Filled{fill.request, fill_code}));
       } else if (message::Unpack(packet->bytes, &over) == wire::WireResult::kOk) {
         charged -= over.bytes;
       } else if (message::Unpack(packet->bytes, &lease) == wire::WireResult::kOk) {
@@ -64,12 +73,14 @@ class Lender {
   void Lend(const keeper::Lease& lease) {
     under_way = std::max<size_t>(under_way, lease.bytes.size());
     for (size_t i = 0; i < lease.bytes.size(); ++i) {
-      wire::Descriptor memory(eventfd(0, EFD_CLOEXEC));
-      const int files[] = {memory.get()};
-      bool more = i + 1 < lease.bytes.size();
-      keeper::Grant grant{lease.request, more, {{++next_, lease.bytes[i]}}};
-      EXPECT_TRUE(wire::SendMessage(socket_.get(), message::Pack(grant), files));
+      Grant(lease.request, i + 1 < lease.bytes.size(), {++next_, lease.bytes[i]});
     }
+  }
+  void Grant(uint64_t request, bool more, keeper::GrantedChunk chunk) {
+    wire::Descriptor memory(eventfd(0, EFD_CLOEXEC));
+    const int files[] = {memory.get()};
+    EXPECT_TRUE(wire::SendMessage(socket_.get(),
+                                  message::Pack(keeper::Grant{request, more, {chunk}}), files));
   }
 
   wire::Descriptor socket_;

@@ -89,6 +89,9 @@ bool AddressSpace::Attach(uint64_t address, size_t bytes, Mapping mapping) {
   int descriptor = mapping.chunk ? mapping.chunk->fd : -1;
   void* at = mmap(Pointer(address), bytes, protection, flags, descriptor, 0);
   if (at == MAP_FAILED) return false;
+  // Where the system has large pages for shared memory, a chunk costs a fault per 2 MiB instead of
+  // 512; some virtual machines take 14 us for each.
+  if (mapping.chunk) madvise(at, bytes, MADV_HUGEPAGE);
   if (mapping.access != 0) Arena::Get().Mark(address, bytes, mapping.access);
   mappings_[address] = std::move(mapping);
   return true;
