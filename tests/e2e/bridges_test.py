@@ -54,7 +54,7 @@ class CopiesTest(BridgesTest):
             "--syn", "-j", "DROP"))
         passed, result = self.far(4)
         self.assertLess(passed, 2.3 * BYTES, result.err)
-        self.assertIn("has a bridge to", self.servers["b"].log.read_text())
+        self.servers["b"].must_log("has a bridge to")
 
     def test_a_server_that_ends(self):
         for name in ("longwire-worker", "longwired"):

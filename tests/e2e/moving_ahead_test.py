@@ -144,7 +144,7 @@ class MovingAheadTest(TwoServers):
                 before, meanwhile = map(int, CALLS.search(out).groups())
                 self.assertEqual(0, before)
                 self.assertGreater(meanwhile, LEAST_CALLS)
-                self.assertIn(SAYS_VOID, here.log.read_text())
+                here.must_log(SAYS_VOID)
                 self.make_more(program)
                 self.expect_pass(program)
                 self.expect_empty()

@@ -115,7 +115,7 @@ class PlacementTest(unittest.TestCase):
         """Whoever starts the daemon is warned: sessions would be where nobody wants them."""
         config = "software_device: {count: 2}\ndevices: [{device: 1}]\n"
         longwire = self.serve(config, devices=2)
-        self.assertIn("devices names 1, but 0, 1 are served", longwire.log.read_text())
+        longwire.must_log("devices names 1, but 0, 1 are served")
         longwire = self.enterContext(server.Server(config=config, software_devices=2, devices=[1]))
         self.assertNotIn("are served", longwire.log.read_text())
         self.assertEqual([1], [device["ordinal"] for device in longwire.status()["devices"]])

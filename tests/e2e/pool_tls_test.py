@@ -68,8 +68,7 @@ class PoolTlsTest(unittest.TestCase):
         for name in "ba":
             result = self.run_as("alice", "--label", f"host={name}")
             self.assertEqual(0, result.code, result)
-            self.assertRegex(self.servers[name].log.read_text(),
-                             r"session \d+.*opened for .*'alice' of tenant 'research'")
+            self.servers[name].must_log(r"session \d+.*opened for .*'alice' of tenant 'research'")
 
     def test_who_is_nobody_gets_no_place(self):
         result = self.run_as("stranger", "--label", "host=b")

@@ -82,7 +82,7 @@ class RelocatableTest(unittest.TestCase):
         result = self.run_inside("longwire", "run", "--server", self.longwire.address, "--",
                                  "/vector_add")
         self.assertIsNone(programs.what_is_wrong("vector_add", result), self.longwire.log_tail())
-        self.assertIn("'alpha'", self.longwire.log.read_text())
+        self.longwire.must_log("'alpha'")
 
     def test_doctor_finds_all_well(self):
         result = self.run_inside("longwire", "doctor", "--server", self.longwire.address)

@@ -192,7 +192,7 @@ class SwapTest(Sessions):
         stopped.begin("turn")
         out, err = stopped.end()
         self.assertIn("FAIL", out)
-        self.assertIn("did not let go of its own within", self.longwire.log.read_text())
+        self.longwire.must_log("did not let go of its own within")
         self.assertIn("another session needs memory of the device", err)
 
     def test_new_memory_holds_nothing_of_what_left(self):
@@ -207,8 +207,7 @@ class SwapTest(Sessions):
         player = self.enter("first")
         self.enter("second", memory=PIECE)
         self.assertEqual("more cudaErrorMemoryAllocation", player.tell(f"more {250 * MIB}"))
-        self.assertRegex(self.longwire.log.read_text(),
-                         r"the session would have \d+ bytes, more than the device's")
+        self.longwire.must_log(r"the session would have \d+ bytes, more than the device's")
         self.expect_turn(player, 1)
 
     def test_the_keepers_end_is_told_and_others_come(self):

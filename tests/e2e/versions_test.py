@@ -47,7 +47,7 @@ class VersionsTest(unittest.TestCase):
         self.expect_pass(BEFORE)
         self.restart_daemon()  # the warden and its workers still have the older version
         self.expect_pass(BEFORE)
-        self.assertIn(f"protocol {BEFORE} is spoken with it", self.longwire.log.read_text())
+        self.longwire.must_log(f"protocol {BEFORE} is spoken with it")
 
     def test_a_daemon_of_before_with_a_warden_of_now(self):
         self.start()
@@ -72,7 +72,7 @@ class VersionsTest(unittest.TestCase):
         self.assertNotEqual(result.code, 0)
         self.assertIn("the client speaks protocol 15 to 16, this server protocol 13 to 14: upgrade "
                       "longwired on the server", result.err)
-        self.assertIn("the client speaks protocol 15 to 16", self.longwire.log.read_text())
+        self.longwire.must_log("the client speaks protocol 15 to 16")
 
 
 if __name__ == "__main__":

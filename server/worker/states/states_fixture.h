@@ -84,6 +84,16 @@ class StatesFixture : public SoftwareSession {
     zero.rows = 1;
     session_->ExpectProgress(kMirrors, session_->Send(zero, kMirrors));
   }
+  // A kernel that a failed expectation has left running would lose its memory under it.
+  void TearDown() override {
+    if (HasFailure() && launched_ != 0) {
+      auto* word = reinterpret_cast<volatile uint32_t*>(address_);
+      word[0] = kStates;
+      word[1] = 1;
+      session_->ExpectProgress(kOne, launched_);
+    }
+    SoftwareSession::TearDown();
+  }
   void AddMirror() {
     calls::lwMirrorAdd add;
     add.mirror = kMirror;
