@@ -131,6 +131,7 @@ inline constexpr LockRank kProbeClocks{1547, "shim::Clocks::mutex"};
 inline constexpr LockRank kGlobals{1550, "shim::KnownGlobals::mutex"};
 inline constexpr LockRank kFunctionNumbers{1560, "shim::Numbers::mutex"};
 inline constexpr LockRank kOccupancy{1570, "shim::Occupancy::mutex"};
+inline constexpr LockRank kKeptAnswers{1575, "shim::KeptAnswers::mutex_"};
 inline constexpr LockRank kGraphs{1580, "shim::Graphs::mutex"};
 inline constexpr LockRank kGraphBodies{1590, "shim::GraphBodies::mutex"};
 inline constexpr LockRank kGraphAllocations{1600, "shim::GraphAllocations::mutex"};

@@ -4,6 +4,7 @@ longwire_test(client_shim_test
   SOURCES testing/fake_session.cc
           connect/check_reply_test.cc
           copy/remap_copies_test.cc copy/upload_choice_test.cc
+          entry/kept_answers_test.cc
           graph/exec_changes_test.cc
           memory/async_pool_test.cc memory/device_memory_test.cc memory/pool_kinds_test.cc
           mirror/held_pages_test.cc mirror/host_exposure_test.cc

@@ -113,6 +113,7 @@ struct Call {
   bool carries_bulk_bytes = false, may_pass_deferred = false, ends_by_itself = false;
   bool pulls_may_pass = false, gated = false, works_when_failed = false, passes_maps = false;
   bool needs_no_memory = false, returns_memory = false, rebuilds = false, leaves_nothing = false;
+  bool lasting_answer = false;
   // As written; ThreadOf() and HoldOf() say what holds.
   RunsOn runs_on = RunsOn::kByKind;
   HeldUntil held_until = HeldUntil::kNothing;

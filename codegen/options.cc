@@ -39,6 +39,8 @@ constexpr Option kOptions[] = {
      "Makes or changes an object: a moved session's new worker runs it again."},
     {"leaves_nothing", &Call::leaves_nothing, Applies::kTravels, "LeavesNothing",
      "Leaves nothing behind that a moved session would miss."},
+    {"lasting_answer", &Call::lasting_answer, Applies::kForwarded, "HasLastingAnswer",
+     "The same arguments in the same context give the same answer."},
 };
 
 bool HasStream(const Call& call) {

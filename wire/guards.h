@@ -53,6 +53,7 @@ inline constexpr std::string_view kGuards[] = {
     "late_copies",     // work before a copy that was seen done: client-shim/stream/early_copies.cc
     "late_writes",     // old bytes of what a program wrote: client-shim/copy/speculative_uploads.cc
     "lent",            // the return of chunks that another one holds: server/keeper/chunk_pool.cc
+    "move_joins",      // a second connection of another server: daemon/moving/content_feed.cc
     "moved_answers",   // a session in a worker that answers otherwise: worker/support/journal.cc
     "moves_from",      // sessions of servers that nobody named: server/daemon/hand_over_call.cc
     "moves_identity",  // sessions for identities without proof: server/daemon/hand_over_call.cc

@@ -29,6 +29,7 @@ inline constexpr std::string_view kSwitches[] = {
     "joined-credits",        // worker: credit for uploads leaves with the next message
     "joined-ends",           // worker: all that a completion brings is published at once
     "kept-limits",           // program: a context's limits are requested once
+    "lasting-answers",       // program: what depends on its arguments alone is asked for once
     "late-comparisons",      // program: launches wait in the worker for the program's writes
     "launch-chains",         // worker: repeated sequences of launches go as one graph
     "launch-runs",           // worker: consecutive launches are decoded and issued together

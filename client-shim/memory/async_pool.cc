@@ -21,6 +21,7 @@
 #include "client-shim/mirror/managed_memory.h"
 #include "client-shim/session/session.h"
 #include "client-shim/stream/capture.h"
+#include "client-shim/stream/event.h"
 #include "client-shim/stream/program_streams.h"
 #include "client-shim/support/never_destroyed.h"
 #include "longwire/calls.h"
@@ -399,7 +400,7 @@ CUresult FreeInStream(uint64_t address, CUstream handle) {
   Unaccount(address);
   bool freed = MemoryOf(DeviceOfAddress(address))
                    ->Free(address, std::move(before), mempool::Freed::kInStream);
-  return freed ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  return freed ? PlaceBorder(stream) : CUDA_ERROR_INVALID_VALUE;
 }
 
 }  // namespace longwire::shim

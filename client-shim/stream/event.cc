@@ -195,6 +195,15 @@ CUresult RecordEvent(Event* event, Stream* stream, unsigned flags) {
   return ClientSession::Queued(position);
 }
 
+CUresult PlaceBorder(Stream* stream) {
+  if (!IsBorder(stream)) return CUDA_SUCCESS;
+  CUevent border = nullptr;
+  LONGWIRE_TRY(NewEvent(stream->context, CU_EVENT_DISABLE_TIMING, &border));
+  const CUresult result = RecordEvent(FindEvent(border), stream, 0);
+  DestroyEvent(border);
+  return result;
+}
+
 CUresult WaitEvent(Stream* stream, Event* event, unsigned flags) {
   if ((flags & ~CU_EVENT_WAIT_EXTERNAL) != 0) return CUDA_ERROR_INVALID_VALUE;
   if (flags != 0) return WaitInGraph(stream, event, flags);
@@ -214,7 +223,10 @@ CUresult WaitEvent(Stream* stream, Event* event, unsigned flags) {
   LONGWIRE_TRY(OpenWhere(stream, &where));
   bool over_already = event->captured == nullptr &&
                       event->stream->finished.load(std::memory_order_acquire) >= event->position;
-  if (over_already) return CUDA_SUCCESS;
+  if (over_already) {
+    lock.Unlock();
+    return PlaceBorder(stream);
+  }
   if (across) return WaitAcross(stream, where, event->stream, event->position);
   calls::lwStreamWaitEvent wait;
   wait.event = event->id;

@@ -47,6 +47,9 @@ Event* FindEvent(CUevent handle);
 CUresult DestroyEvent(CUevent handle);
 CUresult RecordEvent(Event* event, Stream* stream, unsigned flags);
 CUresult WaitEvent(Stream* stream, Event* event, unsigned flags);
+// For what is no work of its stream here and natively is: where that stream is the legacy one, it
+// stands between the work of blocking streams (measured: tests/apps/legacy_borders).
+CUresult PlaceBorder(Stream* stream);
 // Graphs record events and wait for them at every launch: the events of an executable, locked in
 // the order of their addresses while the launch is appended to the log, which the analysis of locks
 // cannot follow. Events that are destroyed are left out.

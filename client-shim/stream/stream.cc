@@ -264,6 +264,14 @@ bool IsReachedAtOnce(const Stream* stream) { return AreAll(stream, &Stream::Unhe
 
 bool IsFinished(const Stream* stream) { return AreAll(stream, &Stream::Idle); }
 
+bool IsBorder(const Stream* stream) {
+  if (stream->kind != StreamKind::kLegacy) return false;
+  base::MutexLock lock(stream->context->mutex);
+  return std::ranges::any_of(stream->context->streams, [&](const Stream* other) {
+    return other != stream && IsOrdered(stream, other) && !other->Idle();
+  });
+}
+
 bool Belongs(const Stream* stream, const Context* context) {
   return stream->context == context || stream->owner == context;
 }

@@ -115,6 +115,10 @@ bool IsReachedAtOnce(const Stream* stream);
 // True if all that its next work would wait for has finished, and the program may know it.
 bool IsFinished(const Stream* stream);
 
+// True if an action in the stream comes between work of other streams: it is the legacy stream, and
+// others have unfinished work for which it waits, and the next work of all others waits for it.
+bool IsBorder(const Stream* stream);
+
 // True if a wait for `awaited` covers the work of `other`: they are the same stream, or the legacy
 // stream orders them, for which no call is needed.
 bool WaitCovers(const Stream* awaited, const Stream* other);

@@ -1,5 +1,5 @@
-// A thread for slow work, so that the keeper's loop is not blocked. Jobs are done in order and
-// returned one by one.
+// Threads for slow work, so that the keeper's loop is not blocked: one, unless more are asked for.
+// Jobs are begun in order and returned one by one.
 #pragma once
 
 #include <signal.h>
@@ -21,19 +21,19 @@ namespace longwire::keeper {
 template <class Job>
 class JobThread {
  public:
-  explicit JobThread(std::function<void(Job&)> work)
-      : work_(std::move(work)),
-        event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-        thread_([this] { Run(); }) {}
+  explicit JobThread(std::function<void(Job&)> work, size_t threads = 1)
+      : work_(std::move(work)), event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    for (size_t i = 0; i < threads; ++i) threads_.emplace_back([this] { Run(); });
+  }
 
-  // Finishes the current job.
+  // Finishes the current jobs.
   ~JobThread() {
     {
       base::MutexLock lock(mutex_);
       stop_ = true;
     }
-    changed_.NotifyOne();
-    thread_.join();
+    changed_.NotifyAll();
+    for (std::thread& thread : threads_) thread.join();
   }
 
   void Add(std::vector<Job> jobs) {
@@ -43,7 +43,7 @@ class JobThread {
       base::MutexLock lock(mutex_);
       for (Job& job : jobs) jobs_.push_back(std::move(job));
     }
-    changed_.NotifyOne();
+    changed_.NotifyAll();
   }
   size_t waiting() const { return waiting_; }  // jobs not yet returned by Take
   // Readable when jobs are done; Take then returns them.
@@ -84,7 +84,7 @@ class JobThread {
   std::deque<Job> jobs_ LONGWIRE_GUARDED_BY(mutex_);
   std::vector<Job> done_ LONGWIRE_GUARDED_BY(mutex_);
   bool stop_ LONGWIRE_GUARDED_BY(mutex_) = false;
-  std::thread thread_;  // last: starts when all of the above exists
+  std::vector<std::thread> threads_;  // last: they use all of the above
 };
 
 }  // namespace longwire::keeper

@@ -59,7 +59,7 @@ Keeper::Keeper(DeviceMemory& device, const PoolOptions& options, wire::Descripto
       small_scrubber_([&device](ScrubJob& job) { Scrub(device, job); }),
       large_scrubber_([&device](ScrubJob& job) { Scrub(device, job); }),
       swap_thread_([&device, clears = options.scrub](SwapJob& job) { Swap(device, clears, job); }),
-      fill_thread_([&device](SwapJob& job) { Swap(device, true, job); }) {
+      fill_threads_([&device](SwapJob& job) { Swap(device, true, job); }, kFillThreads) {
   SetNonBlocking(control_.get());
   state_.device_name = device.identity().name;
   state_.facts = device.identity().facts;
@@ -117,7 +117,7 @@ void Keeper::FillPollSet() {
   small_scrubbed_ = poll_set_.Add(small_scrubber_.descriptor());
   large_scrubbed_ = poll_set_.Add(large_scrubber_.descriptor());
   swapped_ = poll_set_.Add(swap_thread_.descriptor());
-  filled_ = poll_set_.Add(fill_thread_.descriptor());
+  filled_ = poll_set_.Add(fill_threads_.descriptor());
   health_events_ = poll_set_.Add(health_.descriptor());
   for (auto& [worker, session] : sessions_) {
     short events = 0;

@@ -228,7 +228,9 @@ class Keeper {
   JobThread<ScrubJob> small_scrubber_;
   JobThread<ScrubJob> large_scrubber_;
   JobThread<SwapJob> swap_thread_;
-  JobThread<SwapJob> fill_thread_;  // chunks of other devices, in turn with the one above
+  // Chunks of other devices: mapping one takes many times as long as its copy by NVLink.
+  static constexpr size_t kFillThreads = 4;
+  JobThread<SwapJob> fill_threads_;
 };
 
 }  // namespace longwire::keeper

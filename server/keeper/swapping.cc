@@ -1,5 +1,5 @@
 // Swapping memory of idle sessions to host memory when a lease lacks it, and back before their next
-// work; and in the same thread, and another one, copies from other devices, for sessions that move.
+// work; and copies from other devices, for sessions that move.
 #include <algorithm>
 #include <cstdio>
 
@@ -17,7 +17,7 @@ constexpr std::chrono::seconds kDrainRound{1};
 constexpr const char* kLost = "memory of the session could not be brought back from the host's";
 
 // Copies from other devices, of one worker at a time: each holds a descriptor of the keeper's.
-constexpr size_t kMaxFills = 4;
+constexpr size_t kMaxFills = 8;
 
 }  // namespace
 
@@ -41,7 +41,7 @@ void Keeper::AddHostMemory() {
 
 void Keeper::TakeMoved() {
   std::vector<SwapJob> done = swap_thread_.Take();
-  for (SwapJob& job : fill_thread_.Take()) done.push_back(std::move(job));
+  for (SwapJob& job : fill_threads_.Take()) done.push_back(std::move(job));
   for (SwapJob& job : done) {
     uint64_t lost = 0;
     switch (job.kind) {
@@ -316,9 +316,7 @@ bool Keeper::HandleFillPacket(KeeperSession& session, wire::Message& message) {
   job->worker = session.worker;
   job->request = fill.request;
   job->from = std::make_shared<wire::Descriptor>(std::move(message.descriptors[0]));
-  // Two at once: the one is mapped while the other is copied.
-  const bool turn = fill_thread_.waiting() < swap_thread_.waiting();
-  (turn ? fill_thread_ : swap_thread_).Add({std::move(*job)});
+  fill_threads_.Add({std::move(*job)});
   return true;
 }
 

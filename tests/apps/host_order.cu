@@ -233,7 +233,9 @@ void Program::HostFunction(int stream) {
 void Program::WaitFor(int stream, int other) {
   if (stream == other || last_[other].empty()) return;
   Say("%d waits for %d", stream, other);
-  std::vector<int> before = Before(other);  // the record is work of its stream as any other
+  // The record is work of its stream as any other.
+  last_[other] = {model_.Queue(Before(other), {}, [] {})};
+  const std::vector<int> before = last_[other];
   CHECK(cudaEventRecord(machine_.event, machine_.streams[other]));
   CHECK(cudaStreamWaitEvent(machine_.streams[stream], machine_.event));
   last_[stream].insert(last_[stream].end(), before.begin(), before.end());

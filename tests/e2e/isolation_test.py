@@ -85,7 +85,8 @@ class IsolationTest(unittest.TestCase):
         [session] = self.longwire.status()["sessions"]
         os.kill(session["worker_pid"], signal.SIGSEGV)
         self.assertRegex(finish(victim, 10).err, "the session has ended: .*signal 11")
-        self.longwire.must_log(r"died of signal 11 at:\n.*longwire-worker\[\d+\]:   /\S+ \+0x[0-9a-f]+")
+        self.longwire.must_log(
+            r"died of signal 11 at:\n.*longwire-worker\[\d+\]:   /\S+ \+0x[0-9a-f]+")
         self.expect_next_program_right()
 
     def test_an_illegal_address_beside_others(self):

@@ -19,7 +19,7 @@ GROUPS = {
                    "constant_symbols", "device_printf"],
     "streams": ["streams_events", "graph_capture", "graph_nodes", "capture_threads",
                 "host_functions", "event_threads", "unified_query", "launch_attributes",
-                "repeated_rows"],
+                "repeated_rows", "legacy_borders"],
     "threads": ["block_each_other", "default_stream_per_thread", "threads_launching",
                 "small_stacks", "exactly_once"],
     "memory": ["oom_reuse", "grow_buffer", "grow_reservation"],

@@ -166,6 +166,14 @@ class WaysTest(unittest.TestCase):
         self.assertLess(trips_of_a_step(), 0.5)
         self.assertGreaterEqual(trips_of_a_step(LONGWIRE_DISABLE="unawaited-sets"), 25)
 
+    def test_what_depends_on_the_arguments_alone_is_asked_for_once(self):
+        def trips(**environment):
+            return self.round_trips("driver_tensor_maps.driver", **environment)[
+                "cuTensorMapEncodeTiled"]
+
+        # The program describes the same tensor as often as it compares another one with it.
+        self.assertLess(trips(), trips(LONGWIRE_DISABLE="lasting-answers") - 8)
+
     def test_doctor(self):
         result = self.longwire.cli("doctor", "--server", self.longwire.address)
         self.assertEqual(0, result.code, result.out + result.err)

@@ -86,7 +86,7 @@ TEST_F(KeeperFillTest, NoSharedChunk) {
 
 TEST_F(KeeperFillTest, OneWorkerHasAFewAtATime) {
   wire::Descriptor worker = Enter(1);
-  Answer has = Ask(worker, std::vector<uint64_t>(8, 100 * kMiB));
+  Answer has = Ask(worker, std::vector<uint64_t>(12, 64 * kMiB));
   device.hold_copies = true;
   const wire::Descriptor from = Elsewhere('x');
   for (const GrantedChunk& chunk : has.chunks) SayFill(worker, chunk.chunk, from, chunk.chunk);
@@ -95,7 +95,7 @@ TEST_F(KeeperFillTest, OneWorkerHasAFewAtATime) {
   for (; refused < 4; ++refused) EXPECT_EQ(Next<Filled>(worker).code, kInvalidValue);
   EXPECT_TRUE(Quiet(worker));
   device.hold_copies = false;
-  for (int i = refused; i < 8; ++i) EXPECT_EQ(Next<Filled>(worker).code, 0);
+  for (int i = refused; i < 12; ++i) EXPECT_EQ(Next<Filled>(worker).code, 0);
 }
 
 // Nobody else gets a chunk while something is still copied into it.

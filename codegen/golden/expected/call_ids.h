@@ -66,6 +66,7 @@ inline constexpr uint32_t kNeedsNoMemory = uint32_t{1} << 18;
 inline constexpr uint32_t kReturnsMemory = uint32_t{1} << 19;
 inline constexpr uint32_t kRebuilds = uint32_t{1} << 20;
 inline constexpr uint32_t kLeavesNothing = uint32_t{1} << 21;
+inline constexpr uint32_t kLastingAnswer = uint32_t{1} << 22;
 
 inline constexpr uint32_t kOf[] = {
     Word(CallKindValue::kUnsupported, CallThread::kLogThread, CallHold::kNothing),
@@ -173,6 +174,10 @@ constexpr bool Rebuilds(CallId id) {
 // Leaves nothing behind that a moved session would miss.
 constexpr bool LeavesNothing(CallId id) {
   return (facts::Of(id) & facts::kLeavesNothing) != 0;
+}
+// The same arguments in the same context give the same answer.
+constexpr bool HasLastingAnswer(CallId id) {
+  return (facts::Of(id) & facts::kLastingAnswer) != 0;
 }
 
 }  // namespace longwire

@@ -52,7 +52,7 @@ SessionTable::Arrival::~Arrival() {
   (void)Discard();
   if (listed_) {
     base::MutexLock lock(table_.mutex_);
-    table_.arriving_.erase(offer_.move());
+    table_.arriving_.Remove(offer_.move());
   }
   if (feed_ != nullptr) feed_->End();
   new_.reset();
@@ -90,7 +90,7 @@ bool SessionTable::Arrival::Start(std::string* sentence) {
   }
   accepted_ = Clock::now();
   base::MutexLock lock(table_.mutex_);
-  listed_ = table_.arriving_.try_emplace(offer_.move(), ArrivingContent{from_, feed_}).second;
+  listed_ = table_.arriving_.Add(offer_.move(), from_, feed_);
   return true;
 }
 
@@ -277,8 +277,7 @@ bool SessionTable::Arrival::Discard() {
 std::shared_ptr<ContentFeed> SessionTable::FeedOf(const std::string& move,
                                                   const std::string& from) {
   base::MutexLock lock(mutex_);
-  auto found = arriving_.find(move);
-  return found == arriving_.end() || found->second.from != from ? nullptr : found->second.feed;
+  return arriving_.Find(move, from);
 }
 
 bool SessionTable::EndArrival(const std::string& move, ArrivalEnd end, uint64_t* session,

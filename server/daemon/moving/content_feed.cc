@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "wire/guards.h"
+
 namespace longwire::daemon {
 namespace {
 
@@ -117,6 +119,19 @@ void ContentFeed::End() {
 bool ContentFeed::has_ended() const {
   base::MutexLock lock(mutex_);
   return ended_;
+}
+
+bool ArrivingFeeds::Add(const std::string& move, const std::string& from,
+                        std::shared_ptr<ContentFeed> feed) {
+  return feeds_.try_emplace(move, Arriving{from, std::move(feed)}).second;
+}
+
+std::shared_ptr<ContentFeed> ArrivingFeeds::Find(const std::string& move,
+                                                 const std::string& from) const {
+  const auto found = feeds_.find(move);
+  if (found == feeds_.end()) return nullptr;
+  const bool offered = found->second.from == from || wire::GuardIsOff("move_joins");
+  return offered ? found->second.feed : nullptr;
 }
 
 }  // namespace longwire::daemon

@@ -6,6 +6,8 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -51,6 +53,24 @@ class ContentFeed {
   bool writing_ LONGWIRE_GUARDED_BY(mutex_) = false;
   uint64_t written_ LONGWIRE_GUARDED_BY(mutex_) = 0;               // pieces
   std::array<uint64_t, 2> come_ LONGWIRE_GUARDED_BY(mutex_) = {};  // by each way
+};
+
+// The contents that arrive, by the numbers of their moves. The caller sees to its threads.
+class ArrivingFeeds {
+ public:
+  // False if one with that number arrives already.
+  bool Add(const std::string& move, const std::string& from, std::shared_ptr<ContentFeed> feed);
+  void Remove(const std::string& move) { feeds_.erase(move); }
+  // For a second connection: of the server that offered the session, by the same name, and of
+  // nobody else.
+  std::shared_ptr<ContentFeed> Find(const std::string& move, const std::string& from) const;
+
+ private:
+  struct Arriving {
+    std::string from;
+    std::shared_ptr<ContentFeed> feed;
+  };
+  std::map<std::string, Arriving> feeds_;
 };
 
 }  // namespace longwire::daemon

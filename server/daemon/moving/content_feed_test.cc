@@ -123,5 +123,17 @@ TEST_F(ContentFeedTest, AnEndReachesWhoWrites) {
   writes.join();
 }
 
+TEST(ArrivingFeedsTest, OnlyTheServerThatOffersTheSessionJoins) {
+  ArrivingFeeds feeds;
+  const auto feed = std::make_shared<ContentFeed>(wire::Descriptor());
+  EXPECT_TRUE(feeds.Add("move", "gpu1", feed));
+  EXPECT_FALSE(feeds.Add("move", "gpu2", std::make_shared<ContentFeed>(wire::Descriptor())));
+  EXPECT_EQ(feeds.Find("move", "gpu1"), feed);
+  EXPECT_EQ(feeds.Find("move", "gpu2"), nullptr);
+  EXPECT_EQ(feeds.Find("other", "gpu1"), nullptr);
+  feeds.Remove("move");
+  EXPECT_EQ(feeds.Find("move", "gpu1"), nullptr);
+}
+
 }  // namespace
 }  // namespace longwire::daemon

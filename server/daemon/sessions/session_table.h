@@ -20,6 +20,7 @@
 #include "server/config/live_config.h"
 #include "server/daemon/checkpoints/own_suspensions.h"
 #include "server/daemon/checkpoints/suspended.h"
+#include "server/daemon/moving/content_feed.h"
 #include "server/daemon/moving/move_figures.h"
 #include "server/daemon/moving/move_notes.h"
 #include "server/daemon/policies/policies.h"
@@ -65,8 +66,6 @@ struct ServerPlace {
   std::string server;             // HOST:PORT; in a pool also a host's name, or empty: any host
   std::optional<int32_t> device;  // none: one that the placement there chooses
 };
-
-class ContentFeed;
 
 // Bytes that are kept for the session on each device; of what a pool has placed, what it placed.
 // One that moves takes them along.
@@ -383,11 +382,7 @@ class SessionTable {
   base::CondVar unsettled_changed_;
   bool unsettled_ LONGWIRE_GUARDED_BY(mutex_) = true;
   // Of sessions that arrive, by their moves: the servers they come from, and their content.
-  struct ArrivingContent {
-    std::string from;
-    std::shared_ptr<ContentFeed> feed;
-  };
-  std::map<std::string, ArrivingContent> arriving_ LONGWIRE_GUARDED_BY(mutex_);
+  ArrivingFeeds arriving_ LONGWIRE_GUARDED_BY(mutex_);
   // That are prepared, by their moves.
   std::map<std::string, std::shared_ptr<Arrival>> arrivals_ LONGWIRE_GUARDED_BY(mutex_);
   std::thread settler_;

@@ -18,8 +18,8 @@ const bool kReadsAhead = !wire::IsSwitchedOff("overlapped-moves");
 // Less is copied only where a part, or the memory that is read into, ends.
 constexpr size_t kLeastCopy = size_t{1} << 20;
 
-// Chunks that the keeper copies: while it copies one it maps the next.
-constexpr size_t kFillsAtOnce = 2;
+// Chunks that the keeper copies: while it copies one it maps the next ones.
+constexpr size_t kFillsAtOnce = 6;
 
 // Of an array, at once.
 constexpr size_t kRowsBytes = size_t{8} << 20;

@@ -22,7 +22,7 @@ const bool kPeers = !wire::IsSwitchedOff("peer-moves");
 
 // Smaller chunks are copied by pieces in the time that a keeper needs to map two.
 constexpr uint64_t kLeastFill = uint64_t{8} << 20;
-constexpr size_t kAskedAhead = 3;
+constexpr size_t kAskedAhead = 8;
 constexpr size_t kZeroBlock = size_t{64} << 10;
 // Pieces that are copied before the first of them is written.
 constexpr size_t kAhead = 2;

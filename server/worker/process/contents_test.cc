@@ -22,6 +22,7 @@ namespace {
 constexpr uint64_t kBytes = uint64_t{2} << 20;  // of a chunk
 constexpr uint64_t kWindow = 0x7e8000000000;    // of the session's device, beside sanitizers
 constexpr size_t kChunks = 3 * MovePieces::kPieces;
+constexpr uint64_t kRoom = uint64_t{96} << 20;
 
 // Copies at once; device memory lies at its addresses in this process.
 DriverTable CopyingDriver(DriverTable table) {
@@ -44,7 +45,7 @@ class ContentsTest : public ::testing::Test {
         lender_(Device0()) {
     signal(SIGPIPE, SIG_IGN);  // as in a worker
     Device0().window.base = kWindow;
-    device_ = mmap(reinterpret_cast<void*>(kWindow), kChunks * kBytes, PROT_READ | PROT_WRITE,
+    device_ = mmap(reinterpret_cast<void*>(kWindow), kRoom, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
     EXPECT_EQ(device_, reinterpret_cast<void*>(kWindow));
     int both[2] = {-1, -1};
@@ -54,7 +55,7 @@ class ContentsTest : public ::testing::Test {
   }
   ~ContentsTest() override {
     session_.reset();
-    munmap(device_, kChunks * kBytes);
+    munmap(device_, kRoom);
   }
 
   Device& Device0() { return session_->session->devices()[0]; }
@@ -230,7 +231,7 @@ TEST_F(ContentsTest, APieceThatIsHandedBackTwiceIsNoHarm) {
 class WholeChunksTest : public ContentsTest {
  protected:
   static constexpr uint64_t kLarge = uint64_t{8} << 20;
-  static constexpr uint64_t kCount = 6;
+  static constexpr uint64_t kCount = 12;
 
   // What keepers of this version do.
   void Greet() {

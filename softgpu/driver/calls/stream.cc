@@ -377,7 +377,7 @@ CUresult cuStreamWaitEvent(CUstream handle, CUevent event_handle, unsigned int f
     return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
   }
   LONGWIRE_TRY(CheckLegacyCapture(*stream));
-  if (event->record && !event->record->done()) Enqueue(*stream, [](int) {}, {event->record});
+  if (event->record) Enqueue(*stream, [](int) {}, {event->record});
   return CUDA_SUCCESS;
 }
 
