@@ -6,6 +6,12 @@
 //     host_order [SEED [PROGRAMS [BYTES [trace]]]]
 //
 // Program N of a run has the seed SEED + N and can be run alone.
+//
+// Natively some of these programs end otherwise. NVIDIA's driver (580, on an H200) reads the source
+// of an upload of up to 24 KiB from pinned or registered memory when it is queued, if its stream
+// waits for another one by the legacy stream's rule: what a host function before it writes there is
+// not copied. From 32 KiB on, and within a stream, it reads in the stream's order, as Longwire
+// always does.
 #include <algorithm>
 #include <cstdarg>
 
