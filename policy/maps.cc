@@ -39,7 +39,8 @@ class ArrayMap final : public Map {
 };
 
 // Open addressing. A key stays once it is there; half of the slots stay empty. Who chooses keys
-// that collide gets no room for more of them than a hook may look through.
+// that collide gets no room for more of them than a hook may look through. Threads that take the
+// last keys at the same moment may each get one: there are slots for them.
 constexpr size_t kMaxProbes = 128;
 
 // One word claims a slot, so a key is never there twice: the key, changed so that zero means that
@@ -58,7 +59,7 @@ class HashMap final : public Map {
 
   std::optional<uint64_t> Get(uint64_t key) const override {
     const auto slot = Find(key);
-    if (!slot || KeyAt(*slot).load(std::memory_order_acquire) == 0) return std::nullopt;
+    if (!slot || !Holds(*slot, key)) return std::nullopt;
     return ValueAt(*slot).load(std::memory_order_relaxed);
   }
   bool Set(uint64_t key, uint64_t value) override {
@@ -100,22 +101,26 @@ class HashMap final : public Map {
     }
     return std::nullopt;
   }
+  // A slot that was empty may have been taken since, by a key that collides.
+  bool Holds(size_t slot, uint64_t key) const {
+    return KeyAt(slot).load(std::memory_order_acquire) == TakenBy(key);
+  }
   std::optional<size_t> Take(uint64_t key) {
-    auto slot = Find(key);
-    if (!slot || KeyAt(*slot).load(std::memory_order_acquire) != 0) return slot;
-    if (count_.fetch_add(1) >= most_) {
-      count_.fetch_sub(1);
-      return std::nullopt;
-    }
-    // Another thread may take the slot first, for this key or for one that collides.
-    while (slot) {
+    for (;;) {
+      const auto slot = Find(key);
+      if (!slot || Holds(*slot, key)) return slot;
+      if (count_.load(std::memory_order_acquire) >= most_) {
+        // Who counted the last one has taken its slot before: perhaps for this key.
+        const auto again = Find(key);
+        return again && Holds(*again, key) ? again : std::nullopt;
+      }
       uint64_t taken = 0;
-      if (KeyAt(*slot).compare_exchange_strong(taken, TakenBy(key))) return slot;
-      if (taken == TakenBy(key)) break;
-      slot = Find(key);
+      if (KeyAt(*slot).compare_exchange_strong(taken, TakenBy(key))) {
+        count_.fetch_add(1, std::memory_order_release);
+        return slot;
+      }
+      // Another thread was first, for this key or for one that collides.
     }
-    count_.fetch_sub(1);
-    return slot;
   }
 
   const uint32_t most_;

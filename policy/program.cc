@@ -13,17 +13,21 @@ namespace {
 // The maps of the policy that runs on this thread, for its helpers.
 thread_local Maps* current = nullptr;
 
-uint64_t MapGet(uint64_t map, uint64_t key, uint64_t, uint64_t, uint64_t) {
+// librte_bpf's machine code calls helpers with a stack that is aligned to 8 bytes only; what the
+// compiler makes of them may need 16, and crash.
+#define LONGWIRE_HELPER [[gnu::force_align_arg_pointer]] uint64_t
+
+LONGWIRE_HELPER MapGet(uint64_t map, uint64_t key, uint64_t, uint64_t, uint64_t) {
   const Map* at = current->At(map);
   return at == nullptr ? 0 : at->Get(key).value_or(0);
 }
 
-uint64_t MapSet(uint64_t map, uint64_t key, uint64_t value, uint64_t, uint64_t) {
+LONGWIRE_HELPER MapSet(uint64_t map, uint64_t key, uint64_t value, uint64_t, uint64_t) {
   Map* at = current->At(map);
   return at != nullptr && at->Set(key, value) ? 1 : 0;
 }
 
-uint64_t MapAdd(uint64_t map, uint64_t key, uint64_t value, uint64_t, uint64_t) {
+LONGWIRE_HELPER MapAdd(uint64_t map, uint64_t key, uint64_t value, uint64_t, uint64_t) {
   Map* at = current->At(map);
   return at == nullptr ? 0 : at->Add(key, value).value_or(0);
 }

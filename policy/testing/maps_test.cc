@@ -3,7 +3,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <functional>
+#include <memory>
 #include <thread>
+#include <vector>
 
 #include "policy/include/longwire/policy.h"
 #include "policy/store.h"
@@ -92,7 +96,58 @@ TEST(MapsTest, EveryNumberIsAKey) {
   EXPECT_EQ(kChanged ^ 1, map.Get(kChanged ^ 1));
 }
 
-// No key is there twice, none is lost and no more than fit, whatever threads take them at once.
+// Runs the function in four threads, each with its number, that begin at the same moment, on a new
+// map each time.
+template <class Function>
+void AtOnce(int rounds, uint32_t entries, const Function& function,
+            const std::function<void(Map&)>& check) {
+  constexpr int kThreads = 4;
+  std::vector<std::unique_ptr<OwnMaps>> maps;
+  for (int round = 0; round < rounds; ++round) {
+    maps.push_back(std::make_unique<OwnMaps>(std::vector<MapShape>{{"map", LW_HASH, entries}}));
+  }
+  std::vector<std::atomic<int>> begun(static_cast<size_t>(rounds));
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < kThreads; ++thread) {
+    threads.emplace_back([&, thread] {
+      for (int round = 0; round < rounds; ++round) {
+        begun[round].fetch_add(1);
+        while (begun[round].load() < kThreads) std::this_thread::yield();
+        function(*maps[round]->At(0), static_cast<uint64_t>(thread));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& each : maps) check(*each->At(0));
+}
+
+TEST(MapsTest, TheLastKeyIsThereForAllWhoTakeItAtOnce) {
+  AtOnce(
+      2000, 1, [](Map& map, uint64_t) { EXPECT_TRUE(map.Add(7, 1)); },
+      [](Map& map) { EXPECT_EQ(4u, map.Get(7)); });
+}
+
+// Keys that look for the same slot.
+TEST(MapsTest, AnotherKeyTakesNoValueOfIt) {
+  const auto home = [](uint64_t key) { return (key * 0x9e3779b97f4a7c15) >> 32 & 15; };
+  std::vector<uint64_t> keys;
+  for (uint64_t key = 0; keys.size() < 4; ++key) {
+    if (home(key) == 3) keys.push_back(key);
+  }
+  AtOnce(
+      2000, 8,
+      [&](Map& map, uint64_t thread) {
+        EXPECT_EQ(thread + 1, map.Add(keys[thread], thread + 1));
+        EXPECT_EQ(thread + 1, map.Get(keys[thread]));
+      },
+      [&](Map& map) {
+        for (uint64_t thread = 0; thread < 4; ++thread) {
+          EXPECT_EQ(thread + 1, map.Get(keys[thread]));
+        }
+      });
+}
+
+// No key is there twice and none is lost, whatever threads take them at once.
 TEST(MapsTest, ThreadsThatTakeKeysAtOnceAgree) {
   OwnMaps maps({{"map", LW_HASH, 500}});
   Map& map = *maps.At(0);

@@ -132,7 +132,7 @@ class SessionTable::Giver {
   }
 
   Round RebuildAhead(std::string* sentence) {
-    *sentence = "its worker ended";
+    *sentence = "it ended meanwhile";
     if (!worker_->WriteAhead() || !CopyContent(true, sentence)) return Round::kFailed;
     const Round round = worker_->HasWrittenAhead(sentence);
     if (round != Round::kDone) return round;
@@ -244,7 +244,7 @@ class SessionTable::Giver {
 
   // All that the session is. The other server has it when this has answered.
   bool Carry(std::string* sentence) {
-    *sentence = "its worker ended";
+    *sentence = "it ended meanwhile";
     if (!worker_->Write() || !CopyContent(false, sentence) || !worker_->HasWritten(sentence))
       return false;
     AtStep("written");

@@ -127,7 +127,7 @@ class SessionTable::Mover {
   }
 
   Round RebuildAhead(std::string* sentence) {
-    *sentence = "its worker ended";
+    *sentence = "it ended meanwhile";
     if (!worker_->WriteAhead()) return Round::kFailed;
     // If the new one refuses, the old one cannot write on.
     const Round round = worker_->HasWrittenAhead(sentence);
@@ -171,7 +171,7 @@ class SessionTable::Mover {
   }
 
   bool Carry(std::string* sentence) {
-    *sentence = "its worker ended";
+    *sentence = "it ended meanwhile";
     // The new one first: if it refuses, the old one cannot write on.
     return worker_->Write() && new_->IsRebuilt(sentence) && worker_->HasWritten(sentence);
   }

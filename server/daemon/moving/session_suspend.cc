@@ -89,7 +89,7 @@ class SessionTable::Suspender {
       if (sentence->empty()) *sentence = "its logs cannot be written down";
       return false;
     }
-    *sentence = "its worker ended";
+    *sentence = "it ended meanwhile";
     if (!worker_->Write() || !CopyStream(to, sentence)) return false;
     return worker_->HasWritten(sentence);
   }
