@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "server/worker/support/same_answer.h"
 #include "server/worker/support/superseded.h"
 #include "wire/guards.h"
 #include "wire/record.h"
@@ -90,8 +91,7 @@ void Journal::Answered(const QueuedCall& call, int32_t result, std::span<const s
   entry.result = result;
   entry.reply.assign(reply.begin(), reply.end());
   if (!expected_ || !difference_.empty() || !kCompares) return;
-  // A context's number (cuCtxGetId) hangs on the device's; the client goes on giving the first.
-  bool same = call.call == CallId::lwContextCreate || std::ranges::equal(expected_->reply, reply);
+  const bool same = IsSameAnswer(call.call, expected_->reply, reply);
   if (expected_->call.position != call.position || expected_->result != result || !same) {
     difference_ = std::string(CallName(call.call)) + " answers otherwise there (" +
                   std::to_string(result) + ", here " + std::to_string(expected_->result) + ")";
