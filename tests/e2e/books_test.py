@@ -85,7 +85,9 @@ class KeepersDeathTest(unittest.TestCase):
 
     def chunks_lent(self, wanted):
         result = self.longwire.run("allocate.static", *[str(CHUNK)] * wanted)
-        return result.out.count("cudaSuccess")
+        lent = result.out.count("cudaSuccess")
+        self.assertNotEqual(0, lent, (result, self.longwire.log_tail()))
+        return lent
 
     def test_a_new_session_gets_the_rest_and_not_what_others_have(self):
         self.kill_keeper()
