@@ -102,6 +102,9 @@ class KeepersDeathTest(unittest.TestCase):
         os.kill(keeper, signal.SIGSTOP)  # it does not notice the other one's end
         os.kill(worker, signal.SIGKILL)
         os.kill(keeper, signal.SIGKILL)
+        # Until there is another keeper no session can be opened.
+        server.wait_for(lambda: self.longwire.status()["devices"][0].get("keeper_pid")
+                        not in (None, 0, keeper), 20, "another keeper")
         self.expect_nothing_lent()
         self.assertEqual(15, self.chunks_lent(17))
 
