@@ -144,6 +144,7 @@ inline constexpr LockRank kContextStorage{1660, "shim::ContextStorage::mutex"};
 inline constexpr LockRank kRefusedTables{1670, "shim::ReportRefusal::mutex"};
 inline constexpr LockRank kErrorLog{1680, "shim::ErrorLog::mutex"};
 inline constexpr LockRank kBridges{1690, "shim::Bridges::mutex"};
+inline constexpr LockRank kCopyStreams{1695, "shim::IdleStreams::mutex"};
 inline constexpr LockRank kPinnedSegment{1700, "shim::PinnedSegment::mutex"};
 inline constexpr LockRank kSlots{1710, "shim::Slots::mutex_"};
 inline constexpr LockRank kLaneJobs{1720, "shim::Lanes::jobs_mutex_"};

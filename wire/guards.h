@@ -21,7 +21,8 @@ inline constexpr std::string_view kGuards[] = {
     "authority",    // secrets for other authorities: link/certificates/signer_client.cc
     "awake_cores",  // more spinning than the host's owner allows: daemon/sharing/awake_cores.cc
     "between",  // work between a copy and the free behind it: client-shim/session/deferred_call.cc
-    "bounds",   // a frame larger than a batch: link/transport/relay_end.cc
+    "border_states",   // a flag before its message, at borders: client-shim/mirror/border_states.cc
+    "bounds",          // a frame larger than a batch: link/transport/relay_end.cc
     "bridge_expiry",   // a ticket that is too old: server/daemon/bridges/rights.cc
     "bridge_session",  // a ticket of another session: server/daemon/bridges/rights.cc
     "captured",        // work past the gates, as if it were captured: worker/issue/issuer.cc
@@ -53,6 +54,7 @@ inline constexpr std::string_view kGuards[] = {
     "late_copies",     // work before a copy that was seen done: client-shim/stream/early_copies.cc
     "late_writes",     // old bytes of what a program wrote: client-shim/copy/speculative_uploads.cc
     "lent",            // the return of chunks that another one holds: server/keeper/chunk_pool.cc
+    "loads_wait",      // loads that hold up what a kernel waits for: worker/issue/deferred_loads.cc
     "move_joins",      // a second connection of another server: daemon/moving/content_feed.cc
     "moved_answers",   // a session in a worker that answers otherwise: worker/support/journal.cc
     "moves_from",      // sessions of servers that nobody named: server/daemon/hand_over_call.cc

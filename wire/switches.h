@@ -29,6 +29,7 @@ inline constexpr std::string_view kSwitches[] = {
     "joined-credits",        // worker: credit for uploads leaves with the next message
     "joined-ends",           // worker: all that a completion brings is published at once
     "kept-limits",           // program: a context's limits are requested once
+    "kept-streams",          // program: copies between servers use their streams again
     "lasting-answers",       // program: what depends on its arguments alone is asked for once
     "late-comparisons",      // program: launches wait in the worker for the program's writes
     "launch-chains",         // worker: repeated sequences of launches go as one graph
@@ -36,6 +37,7 @@ inline constexpr std::string_view kSwitches[] = {
     "launch-samples",        // worker: one launch of many is measured, for histograms
     "live-exchange",         // program: words are exchanged with kernels that run
     "live-pinned",           // program: on the server's host kernels reach pinned memory itself
+    "live-spins",            // program: nobody sleeps while words are answered by words
     "log-beside-lanes",      // program, worker: the log carries a part of copies that use lanes
     "module-cache",          // program: images that the server knows are not sent again
     "overlapped-moves",      // worker: a stream takes a session's memory while more of it is copied

@@ -5,6 +5,8 @@
 #include <memory>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "base/try.h"
 #include "client-shim/context/context.h"
 #include "client-shim/copy/bridges.h"
@@ -18,8 +20,10 @@
 #include "client-shim/stream/program_streams.h"
 #include "client-shim/stream/waits_across.h"
 #include "client-shim/support/function_ref.h"
+#include "client-shim/support/never_destroyed.h"
 #include "longwire/calls.h"
 #include "wire/open.h"
+#include "wire/switches.h"
 
 namespace longwire::shim {
 namespace {
@@ -68,15 +72,65 @@ struct Way {
   uint64_t bytes = 0;
 };
 
+// Streams of ours that wait for the next copy, as drivers take long to make one.
+struct IdleStreams {
+  base::Mutex mutex{base::ranks::kCopyStreams};
+  std::vector<Stream*> streams LONGWIRE_GUARDED_BY(mutex);  // retained
+};
+
+IdleStreams& TheIdleStreams() {
+  static NeverDestroyed<IdleStreams> idle;
+  return *idle;
+}
+
+constexpr size_t kMaxIdleStreams = 16;
+
+// Retained; nullptr: the context has none.
+Stream* TakeIdleStream(const Context* context) {
+  const uint32_t number = context->number.load();
+  IdleStreams& idle = TheIdleStreams();
+  base::MutexLock lock(idle.mutex);
+  const auto found = std::ranges::find(idle.streams, number, &Stream::context_number);
+  if (found == idle.streams.end()) return nullptr;
+  Stream* stream = *found;
+  idle.streams.erase(found);
+  return stream;
+}
+
+// Those whose contexts have ended make room first.
+bool KeepIdleStream(Stream* stream) {
+  static const bool never = wire::IsSwitchedOff("kept-streams");
+  std::vector<Stream*> ended;
+  bool kept = false;
+  {
+    IdleStreams& idle = TheIdleStreams();
+    base::MutexLock lock(idle.mutex);
+    std::erase_if(idle.streams, [&](Stream* one) {
+      const bool has_ended = one->destroyed.load();
+      if (has_ended) ended.push_back(one);
+      return has_ended;
+    });
+    kept = !never && idle.streams.size() < kMaxIdleStreams;
+    if (kept) idle.streams.push_back(stream);
+  }
+  for (Stream* one : ended) Release(one);
+  return kept;
+}
+
 // A stream of our own, in which nothing else is.
 class CopyStream {
  public:
-  explicit CopyStream(Context* context) {
+  explicit CopyStream(Context* context) : stream_(TakeIdleStream(context)) {
+    if (stream_ != nullptr) return;
     result_ = NewStream(context, StreamKind::kNonBlocking, 0, 0, &stream_);
-    if (result_ == CUDA_SUCCESS) stream_->internal = true;
+    if (result_ != CUDA_SUCCESS) return;
+    stream_->internal = true;
+    Retain(stream_);
   }
   ~CopyStream() {
-    if (stream_ != nullptr) DestroyStream(stream_);
+    if (stream_ == nullptr || (succeeded_ && KeepIdleStream(stream_))) return;
+    DestroyStream(stream_);
+    Release(stream_);
   }
   CopyStream(const CopyStream&) = delete;
   CopyStream& operator=(const CopyStream&) = delete;
@@ -86,7 +140,7 @@ class CopyStream {
     LONGWIRE_TRY(result_);
     LONGWIRE_TRY(Copy(destination, source, extent, stream_->handle, Waits::kSync));
     LONGWIRE_TRY(AwaitStream(stream_, stream_->last.load()));
-    return TakeError(stream_->context);
+    return Succeeded(TakeError(stream_->context));
   }
 
   // The same where both sides are of this server, on whichever devices. It waits for no other work
@@ -95,7 +149,7 @@ class CopyStream {
     LONGWIRE_TRY(result_);
     LONGWIRE_TRY(Copy(destination, source, extent, stream_->handle, Waits::kAsync, Peers::kYes));
     LONGWIRE_TRY(AwaitStream(stream_, stream_->last.load()));
-    return TakeError(stream_->context);
+    return Succeeded(TakeError(stream_->context));
   }
 
   // One of them is called for the one side of a copy over the bridge to the other session.
@@ -106,6 +160,11 @@ class CopyStream {
   CUresult Receive(const CopySide& destination, const Extent& extent, const Way& way,
                    const ClientSession& from) {
     return Submit<calls::lwBridgeReceive>(destination, extent, way, from);
+  }
+  // The result of its copy: after success it may be used again, though it may still be busy.
+  CUresult Succeeded(CUresult result) {
+    succeeded_ = result == CUDA_SUCCESS;
+    return result;
   }
   void AskForTheEnd() { WantProgress(stream_, stream_->last.load()); }
   bool IsDone() const {
@@ -131,6 +190,7 @@ class CopyStream {
 
   Stream* stream_ = nullptr;
   CUresult result_ = CUDA_SUCCESS;
+  bool succeeded_ = false;
 };
 
 struct Job {
@@ -239,8 +299,8 @@ CUresult Job::MakeOverBridge() const {
           sender, receiver, [&] { return up.IsDone(); }, failed)) {
     return CUDA_ERROR_LAUNCH_FAILED;
   }
-  LONGWIRE_TRY(TakeError(to));
-  return TakeError(from);
+  LONGWIRE_TRY(up.Succeeded(TakeError(to)));
+  return down.Succeeded(TakeError(from));
 }
 
 void CUDA_CB MakeCopy(void* data) {

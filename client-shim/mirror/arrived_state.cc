@@ -33,6 +33,7 @@ struct Change {
   const std::byte* mask = nullptr;  // null: there is none
   size_t masked = 0;                // its bytes
   const Mirror* mirror = nullptr;
+  bool may_conflict = false;
 
   uint64_t last() const { return address + std::max(bytes, 8 * masked) - 1; }
 };
@@ -54,7 +55,7 @@ void Apply(const Change& change, std::byte* place, uint64_t* conflict) {
   for (size_t i = 0; i < change.bytes; ++i) {
     if (change.shadow[i] == change.is[i]) continue;
     const bool both = place[i] != change.shadow[i] && place[i] != change.is[i];
-    if (both && *conflict == kNone) *conflict = change.address + i;
+    if (both && change.may_conflict && *conflict == kNone) *conflict = change.address + i;
     place[i] = change.shadow[i] = change.is[i];
   }
 }
@@ -83,8 +84,9 @@ void ApplyMasked(const HeldView& held, const Change& change, uint64_t* conflict)
       at += static_cast<size_t>(std::countr_zero(bits));
       const auto count =
           static_cast<size_t>(std::countr_one(static_cast<unsigned>(word.bits) >> at));
-      const Change bytes{change.address + word.at + at, change.shadow + word.at + at,
-                         word.value.data() + at, count};
+      Change bytes{change.address + word.at + at, change.shadow + word.at + at,
+                   word.value.data() + at, count};
+      bytes.may_conflict = change.may_conflict;
       ApplyBytes(held, bytes, conflict);
       at += count;
     }
@@ -106,11 +108,13 @@ void ApplyWhileHeld(const HeldView& held, void* own) {
 // A list of changes, and the pages that have them.
 class Plan {
  public:
+  explicit Plan(Conflicts conflicts) : conflicts_(conflicts) {}
   // Bytes that the device has changed; they stay where they are until `Run`.
   void Add(const Mirror& mirror, uint64_t offset, std::span<const std::byte> is,
            std::span<const std::byte> mask = {}) {
     changes_.push_back({mirror.range.address + offset, mirror.shadow + offset, is.data(), is.size(),
-                        mask.data(), mask.size(), &mirror});
+                        mask.data(), mask.size(), &mirror,
+                        conflicts_ == Conflicts::kAll || mirror.range.managed});
     bytes_ += is.size() + mask.size();
   }
   // kDone: *conflict is an address, or kNone.
@@ -154,6 +158,7 @@ class Plan {
     return ranges;
   }
 
+  const Conflicts conflicts_;
   std::vector<Change> changes_;
   size_t bytes_ = 0;
 };
@@ -180,6 +185,7 @@ void AddWord(const Mirror& mirror, const wire::DeltaRun& word, Plan* plan) {
 // found. Memory in files cannot be held.
 struct Contents {
   enum class Kind { kWords, kState, kCannot };
+  explicit Contents(Conflicts conflicts) : plan(conflicts) {}
   Plan plan;
   Kind kind = Kind::kWords;
   bool in_file = false;
@@ -225,10 +231,10 @@ void ReportAt(Mirrors& mirrors, uint64_t address) LONGWIRE_REQUIRES(mirrors.mute
 
 }  // namespace
 
-bool ApplyArrivedAsState(Mirrors& mirrors) {
+bool ApplyArrivedAsState(Mirrors& mirrors, Conflicts conflicts) {
   static NeverDestroyed<PrivateMemory> memory;  // the lock guards it
   std::vector<Arrived> arrived = TakeArrived(mirrors);
-  Contents contents;
+  Contents contents(conflicts);
   Read(mirrors, arrived, &contents);
   if (contents.kind == Contents::Kind::kWords) {
     GiveBack(mirrors, std::move(arrived));

@@ -16,6 +16,8 @@
 #include "client-shim/mirror/mirror_table.h"
 #include "client-shim/mirror/one_word.h"
 #include "client-shim/mirror/program_state.h"
+#include "client-shim/mirror/running_work.h"
+#include "client-shim/mirror/sent_states.h"
 #include "client-shim/mirror/standstill.h"
 #include "client-shim/mirror/words.h"
 #include "client-shim/stream/host_writes.h"
@@ -25,6 +27,7 @@
 #include "wire/guards.h"
 #include "wire/live/changed_word.h"
 #include "wire/live/mirror_state.h"
+#include "wire/rings/spinning.h"
 #include "wire/switches.h"
 
 namespace longwire::shim {
@@ -33,10 +36,6 @@ namespace {
 using std::chrono::microseconds;
 using Clock = std::chrono::steady_clock;
 
-// Work that ends within this time is none of ours.
-constexpr microseconds kMoment{1000};
-// After this number of moments without such work the thread sleeps until work is queued.
-constexpr int kIdleMoments = 20;
 // The pause between looks: the first after a change, and the last where nothing changes.
 constexpr microseconds kShortestPause{20}, kLongestPause{5000};
 // A look at this many bytes is followed by a pause of at least a millisecond.
@@ -44,6 +43,15 @@ constexpr uint64_t kBytesInAMillisecond = uint64_t{128} << 10;
 // While words change, somebody probably waits for the next one: about as long as comparing takes.
 constexpr uint64_t kFastBytesInAMillisecond = uint64_t{4} << 20;
 constexpr microseconds kFirstPoll{10}, kLastPoll{500};
+// In a conversation nothing sleeps: to be woken takes as long as a word's way. It has ended when
+// nothing was exchanged for this time.
+constexpr microseconds kConversation{300};
+// So soon a program mostly answers what it has got: its word shall leave at once.
+constexpr microseconds kAnswered{30};
+// What is compared so often that nobody has to sleep meanwhile.
+constexpr uint64_t kSpunBytes = uint64_t{16} << 10;
+// A stream that has not moved for this time may wait for memory: borders beside it are states.
+constexpr std::chrono::milliseconds kStill{20};
 // The first version of the protocol whose workers know looks.
 constexpr uint32_t kLooks = 14;
 
@@ -60,15 +68,6 @@ constexpr int kRestOfSearches = 50;
 using std::chrono::milliseconds;
 constexpr Standstill::Terms kStatesUp{milliseconds(500), milliseconds(1), milliseconds(500), true};
 constexpr Standstill::Terms kStatesDown{milliseconds(500), milliseconds(1), milliseconds(100)};
-
-Progress UnfinishedStreams() {
-  Progress progress;
-  for (StreamPoint& point : UnfinishedWorkOfAll()) {
-    if (!point.stream->internal) progress.insert({point.stream->id, point.stream->finished.load()});
-    Release(point.stream);
-  }
-  return progress;
-}
 
 // What the mirrors of one channel have, as it is compared.
 struct Compared {
@@ -146,6 +145,10 @@ class Exchange {
     const auto due = std::min(up_.pause(), down_.pause());
     return std::min(kLongestPause, std::chrono::duration_cast<microseconds>(due));
   }
+  // Both sides answer each other's words.
+  bool Converses() const;
+  // Instead of a pause: until the program has changed something, or is not likely to do so soon.
+  void AwaitWord(Mirrors& mirrors);
 
  private:
   bool SendWord(Mirrors& mirrors, const Compared& all) LONGWIRE_REQUIRES(mirrors.mutex);
@@ -155,7 +158,8 @@ class Exchange {
   bool SendAllWords(Mirrors& mirrors, const Compared& all) LONGWIRE_REQUIRES(mirrors.mutex);
   bool MayLookForState(const Compared& all) const;
   StreamPoint SendLook(Mirrors& mirrors, const Compared& all) LONGWIRE_REQUIRES(mirrors.mutex);
-  static bool Await(const Channel& channel, uint64_t position);
+  bool HasChanged(Mirrors& mirrors);
+  static bool Await(const Channel& channel, uint64_t position, Clock::time_point pumps_until);
 
   bool TakeHeld(Mirrors& mirrors, const Channel* channel) LONGWIRE_REQUIRES(mirrors.mutex);
   void EndState(Mirrors& mirrors, Clock::time_point begun, bool changed)
@@ -165,7 +169,8 @@ class Exchange {
   OneWord word_;
   ProgramCopy copy_;
   LookChoice choice_;
-  uint64_t bytes_ = 0;  // that were compared
+  uint64_t bytes_ = 0;                         // that were compared
+  Clock::time_point exchanged_{}, brought_{};  // the last time: anything, and of the device
   bool looks_ = true;
   // Of searches through memory of whose words the worker is not asked.
   Clock::time_point next_{}, sooner_{};  // sooner only if the program has begun to wait
@@ -190,21 +195,7 @@ bool Exchange::SendWord(Mirrors& mirrors, const Compared& all) {
   const OneWord::Found any = word_.Find(all.parts, &found, &word);
   if (any == OneWord::Found::kUnreadable) FindLost(mirrors);
   if (any == OneWord::Found::kMore) return SendState(mirrors, all);
-  if (any != OneWord::Found::kWord) return false;
-  Stream* stream = all.channel->stream;
-  if (AwaitedForRoom(stream) != 0) return false;
-  const Mirror& mirror = *found;
-  std::vector<std::byte> delta;
-  wire::AppendWord(word, &delta);
-  calls::lwMirrorPush push;
-  push.mirror = mirror.id;
-  push.delta = delta;
-  mirrors.AwaitConflict();
-  stream->session->Submit(all.channel->where(), push);
-  std::copy_n(word.is.begin(), word.bytes, mirror.shadow + word.offset);
-  RecordSent(mirrors, *all.channel);
-  ++mirrors.words;
-  return true;
+  return any == OneWord::Found::kWord && PushWord(mirrors, *all.channel, *found, word);
 }
 
 // True if it was sent: more than a word has changed, and work stands still.
@@ -217,22 +208,8 @@ bool Exchange::SendState(Mirrors& mirrors, const Compared& all) {
   up_.NoteState(Clock::now());
   talks_before_ = talks_;
   if (taken != ProgramState::Taken::kState) return false;
-  const auto deltas = state_.deltas();
-  for (size_t i = 0; i < deltas.size(); ++i) {
-    if (AwaitStream(stream, AwaitedForRoom(stream)) != CUDA_SUCCESS) break;  // it has failed
-    const bool last = i + 1 == deltas.size();
-    calls::lwMirrorState push;
-    push.mirror = deltas[i].mirror->id;
-    push.delta = deltas[i].delta;
-    push.last = last;
-    mirrors.AwaitConflict();
-    stream->session->Submit(all.channel->where(), push, push.EncodedBytes());
-    stream->session->counts().uploaded.fetch_add(push.delta.size(), std::memory_order_relaxed);
-  }
-  state_.Commit();
-  mirrors.sent_state = true;
-  RecordSent(mirrors, *all.channel);
-  ++mirrors.words;
+  PushState(mirrors, *all.channel, state_);
+  mirrors.converses = true;
   return true;
 }
 
@@ -307,14 +284,40 @@ StreamPoint Exchange::SendLook(Mirrors& mirrors, const Compared& all) {
   return {stream, position};
 }
 
-// Without being counted among the threads that wait for the program. False: nothing comes any more.
-bool Exchange::Await(const Channel& channel, uint64_t position) {
+bool Exchange::Converses() const {
+  static const bool off = wire::IsSwitchedOff("live-spins") || wire::AllowedCores() < 2;
+  return !off && looks_ && bytes_ <= kSpunBytes && Clock::now() - exchanged_ < kConversation;
+}
+
+bool Exchange::HasChanged(Mirrors& mirrors) {
+  base::MutexLock lock(mirrors.mutex);
+  Compared all;
+  wire::ChangedWord word;
+  return !Collect(mirrors, channel_, choice_, &all) || !copy_.Make(all.parts) ||
+         wire::FindDifference(copy_.ranges(), &word) != wire::Difference::kNone;
+}
+
+void Exchange::AwaitWord(Mirrors& mirrors) {
+  const Clock::time_point end = brought_ + kAnswered;
+  while (Clock::now() < end && !HasChanged(mirrors)) std::this_thread::yield();
+}
+
+// In a conversation as a program's thread waits; else without being counted among these. False:
+// nothing comes any more.
+bool Exchange::Await(const Channel& channel, uint64_t position, Clock::time_point pumps_until) {
   Stream& stream = *channel.stream;
+  const auto is_over = [&] {
+    return channel.ended.load() || stream.session->ended() != CUDA_SUCCESS ||
+           stream.context->sticky.load() != 0;
+  };
+  const auto is_there = [&] { return stream.finished.load(std::memory_order_acquire) >= position; };
   AwaitProgress(&stream, position);
-  for (microseconds pause = kFirstPoll; stream.finished.load(std::memory_order_acquire) < position;
-       pause = std::min(2 * pause, kLastPoll)) {
-    if (channel.ended.load() || stream.session->ended() != CUDA_SUCCESS) return false;
-    if (stream.context->sticky.load() != 0) return false;
+  if (Clock::now() < pumps_until) {
+    static_cast<void>(stream.session->WaitUntil([&] { return is_there() || is_over(); },
+                                                pumps_until, ClientSession::Counts::kNo));
+  }
+  for (microseconds pause = kFirstPoll; !is_there(); pause = std::min(2 * pause, kLastPoll)) {
+    if (is_over()) return false;
     std::this_thread::sleep_for(pause);
   }
   return true;
@@ -325,6 +328,7 @@ bool Exchange::Run(Mirrors& mirrors, const Progress& progress) {
   up_.Observe(progress, Clock::now());
   down_.Observe(progress, Clock::now());
   base::MutexLock lock(mirrors.mutex);
+  mirrors.stands_still = up_.AnyStandsFor(kStill, Clock::now());
   Compared all;
   // While another thread takes in what the device wrote, a word could be in both directions at
   // once.
@@ -347,21 +351,28 @@ bool Exchange::Run(Mirrors& mirrors, const Progress& progress) {
   mirrors.asked.insert(asked_);
   const StreamPoint point = SendLook(mirrors, all);
   lock.Unlock();
-  if (point.position != ClientSession::kNoPosition) Await(*all.channel, point.position);
+  if (point.position != ClientSession::kNoPosition) {
+    Await(*all.channel, point.position, Converses() ? begun + kLongestPause : begun);
+  }
   Release(point.stream);
   lock.Lock();
   TakeHeld(mirrors, all.channel.get());
-  if (whole_) EndState(mirrors, begun, mirrors.applied != applied);
-  return sent_word || mirrors.applied != applied;
+  const bool brought = mirrors.applied != applied;
+  if (whole_) EndState(mirrors, begun, brought);
+  if (whole_ && brought) mirrors.converses = true;
+  if (brought) brought_ = Clock::now();
+  if (sent_word || brought) exchanged_ = Clock::now();
+  return sent_word || brought;
 }
 
 // Whether all words that have come may be stored: the program may have protected their pages, until
 // it wants to touch them itself.
-bool MayApply(Mirrors& mirrors, LookChoice& choice) LONGWIRE_REQUIRES(mirrors.mutex) {
+bool MayApply(Mirrors& mirrors, LookChoice& choice, bool whole) LONGWIRE_REQUIRES(mirrors.mutex) {
   base::MutexLock lock(mirrors.arrived_mutex);
   std::vector<wire::DeltaRun> runs;
   WritablePages pages;
   const std::map<uint64_t, Mirror*> by_id = MirrorsById(mirrors);
+  const bool borders = !whole && (mirrors.pulling || mirrors.asked.size() > 1);
   for (const Arrived& one : mirrors.arrived) {
     const auto found = by_id.find(one.mirror);
     if (found == by_id.end() || !IsThere(*found->second)) continue;
@@ -370,6 +381,8 @@ bool MayApply(Mirrors& mirrors, LookChoice& choice) LONGWIRE_REQUIRES(mirrors.mu
                                       wire::MaskedAs::kPages));  // Apply sees errors
     uint64_t noted = UINT64_MAX;
     for (const wire::DeltaRun& run : runs) {
+      // Of a border whose other answers are still to come: all of them are applied at once.
+      if (borders && run.form != wire::PageForm::kWord) return false;
       if (run.offset / LookChoice::kPartBytes != noted) choice.Note(one.mirror, run.offset);
       noted = run.offset / LookChoice::kPartBytes;
       const bool word = run.form == wire::PageForm::kWord;
@@ -383,10 +396,11 @@ bool MayApply(Mirrors& mirrors, LookChoice& choice) LONGWIRE_REQUIRES(mirrors.mu
 // what the device has written behind such a copy would arrive first. No channel: whatever is left.
 bool Exchange::TakeHeld(Mirrors& mirrors, const Channel* channel) {
   if (!held_) return false;
-  if (channel != nullptr && (CopiesAreOnTheirWay() || !MayApply(mirrors, choice_))) return false;
+  if (channel != nullptr && (CopiesAreOnTheirWay() || !MayApply(mirrors, choice_, whole_)))
+    return false;
   const uint64_t applied = mirrors.applied;
   if (channel != nullptr && whole_) {
-    if (!ApplyArrivedAsState(mirrors)) return false;
+    if (!ApplyArrivedAsState(mirrors, Conflicts::kAll)) return false;
   } else if (channel != nullptr) {
     ApplyArrived(mirrors);
   }
@@ -407,35 +421,6 @@ void Exchange::EndState(Mirrors& mirrors, Clock::time_point begun, bool changed)
   }
   mirrors.awaits_state = false;
   mirrors.pulled.NotifyAll();
-}
-
-// Until work has run for a moment, or there is something to look for behind it. False: the session
-// has ended. *looked: the number of works behind which that was done last.
-bool AwaitRunningWork(Mirrors& mirrors, uint64_t* looked) {
-  Progress last;
-  uint64_t works = 0;  // when unfinished ones were looked for
-  for (int idle = 0; ClientSession::over() == CUDA_SUCCESS;) {
-    {
-      base::MutexLock lock(mirrors.mutex);
-      mirrors.watcher_sleeps = idle >= kIdleMoments;
-      while (mirrors.watcher_sleeps && mirrors.works == works) mirrors.work_begun.Wait(lock);
-      if (mirrors.watcher_sleeps) idle = 0;
-      mirrors.watcher_sleeps = false;
-      works = mirrors.works;
-    }
-    std::this_thread::sleep_for(kMoment);
-    Progress now = UnfinishedStreams();
-    const bool runs = std::ranges::any_of(now, [&](const auto& one) { return last.contains(one); });
-    if (runs) return true;
-    idle = now.empty() ? idle + 1 : 0;
-    // Work that was too short may have left something, and the program has asked for nothing.
-    if (idle == kIdleMoments && mirrors.handed.load() && *looked != works) {
-      *looked = works;
-      return true;
-    }
-    last = std::move(now);
-  }
-  return false;
 }
 
 void AddNew(Mirrors& mirrors, std::map<uint32_t, Exchange>* exchanges) {
@@ -465,7 +450,13 @@ void Watch(void*) {
         changed |= here;
       }
       pause = changed ? least : std::max(least, std::min(2 * pause, most));
-      std::this_thread::sleep_for(pause);
+      auto spins =
+          std::ranges::find_if(exchanges, [](auto& one) { return one.second.Converses(); });
+      if (spins == exchanges.end()) {
+        std::this_thread::sleep_for(pause);
+      } else {
+        spins->second.AwaitWord(mirrors);
+      }
     }
   }
 }

@@ -8,6 +8,7 @@
 
 #include "client-shim/connect/options.h"
 #include "client-shim/entry/error_log.h"
+#include "client-shim/mirror/border_states.h"
 #include "client-shim/mirror/file_mirrors.h"
 #include "client-shim/mirror/mirror_table.h"
 #include "client-shim/mirror/words.h"
@@ -291,7 +292,7 @@ void AwaitedWrites::Ask(std::span<StreamPoint> points) {
   if (off || awaited == nullptr || !mirrors.handed.load() || !IsNewest(*awaited)) return;
   base::MutexLock lock(mirrors.mutex);
   const Channel* channel = ChannelBeside(mirrors, awaited->stream);
-  if (channel == nullptr) return;
+  if (channel == nullptr || RunsBeside(mirrors, awaited->stream)) return;
   everything_ = mirrors.begun == 0 && DeviceIsIdle(mirrors, awaited);
   works_ = mirrors.works;
   sent_ = mirrors.sent;
@@ -312,7 +313,7 @@ bool AwaitedWrites::TakeThem() {
   Mirrors& mirrors = TheMirrors();
   base::MutexLock lock(mirrors.mutex);
   while (mirrors.awaits_state) mirrors.pulled.Wait(lock);
-  ApplyArrived(mirrors);
+  ApplyAtBorder(mirrors);
   mirrors.asked.erase(mirrors.asked.find(sent_));
   bool all = true;
   for (uint64_t ticket : tickets_) all = mirrors.answered.erase(ticket) == 1 && all;
@@ -333,6 +334,7 @@ CUresult ReturnDeviceWrites() {
   base::MutexLock lock(mirrors.mutex);
   AwaitPull(mirrors, lock);
   if (!mirrors.handed.load()) return CUDA_SUCCESS;  // another thread's wait brought it
+  if (PullAsState(mirrors, lock)) return ClientSession::over();
   const bool idle = mirrors.begun == 0 && DeviceIsIdle(mirrors, nullptr);
   const uint64_t works = mirrors.works, sent = mirrors.sent;
   mirrors.asked.insert(sent);
@@ -343,7 +345,7 @@ CUresult ReturnDeviceWrites() {
   lock.Lock();
   mirrors.pulling = false;
   mirrors.pulled.NotifyAll();
-  ApplyArrived(mirrors);
+  ApplyAtBorder(mirrors);
   mirrors.asked.erase(mirrors.asked.find(sent));
   if (result != CUDA_SUCCESS) return result;
   if (idle && mirrors.works == works) mirrors.handed.store(false);

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "client-shim/copy/speculative_uploads.h"
+#include "client-shim/mirror/border_states.h"
 #include "client-shim/mirror/file_mirrors.h"
 #include "client-shim/mirror/mirror_table.h"
 #include "client-shim/mirror/words.h"
@@ -82,9 +83,10 @@ void Pass(Channel& channel) {
 void Compare(Mirrors& mirrors) LONGWIRE_REQUIRES(mirrors.mutex) {
   std::vector<Channel*> touched;
   mirrors.compared = 0;
-  TakeStates(mirrors);
+  const bool whole = PushAsStates(mirrors);
+  if (!whole) TakeStates(mirrors);
   for (auto& [address, mirror] : mirrors.by_address) {
-    if (!IsThere(*mirror) || !Push(mirrors, *mirror)) continue;
+    if (whole || !IsThere(*mirror) || !Push(mirrors, *mirror)) continue;
     if (std::find(touched.begin(), touched.end(), mirror->channel.get()) == touched.end()) {
       touched.push_back(mirror->channel.get());
     }

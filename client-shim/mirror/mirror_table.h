@@ -90,6 +90,9 @@ struct Mirrors {
   uint64_t applied LONGWIRE_GUARDED_BY(mutex) = 0;     // deltas with changes
   uint64_t words LONGWIRE_GUARDED_BY(mutex) = 0;       // that this thread has sent
   bool sent_state LONGWIRE_GUARDED_BY(mutex) = false;  // of several words, at least once
+  // States were exchanged; and a stream has not moved for a moment.
+  bool converses LONGWIRE_GUARDED_BY(mutex) = false, stands_still
+                                                     LONGWIRE_GUARDED_BY(mutex) = false;
 
   base::Mutex arrived_mutex{base::ranks::kMirrorDeltas};
   std::vector<Arrived> arrived LONGWIRE_GUARDED_BY(arrived_mutex);

@@ -13,9 +13,16 @@ constexpr std::chrono::milliseconds kOver{20};
 
 void Standstill::Observe(const Progress& progress, Clock::time_point now) {
   if (progress == progress_) return;
+  std::erase_if(stand_since_, [&](const auto& one) { return !progress.contains(one.first); });
+  for (const auto& one : progress) stand_since_.try_emplace(one, now);
   if (terms_.moves && unanswered_ && now - tried_ <= kSoon) NoteAnswer();
   progress_ = progress;
   since_ = now;
+}
+
+bool Standstill::AnyStandsFor(Clock::duration time, Clock::time_point now) const {
+  return std::ranges::any_of(stand_since_,
+                             [&](const auto& one) { return now - one.second >= time; });
 }
 
 bool Standstill::IsDue(Clock::time_point now) const {

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -27,6 +28,8 @@ class Standstill {
   void Observe(const Progress& progress, Clock::time_point now);
   // Work has stood still for the pause, and the last state is as long ago.
   bool IsDue(Clock::time_point now) const;
+  // Some stream has not moved for that time, whatever the others do.
+  bool AnyStandsFor(Clock::duration time, Clock::time_point now) const;
   // Nothing has run for a moment.
   bool IsOver(Clock::time_point now) const;
   // A state was passed on, or tried, and took that long: the next one waits as long at least. One
@@ -40,6 +43,7 @@ class Standstill {
   const Terms terms_;
   Clock::duration pause_;
   Progress progress_;
+  std::map<std::pair<uint64_t, uint64_t>, Clock::time_point> stand_since_;  // of each
   Clock::duration took_{};
   Clock::time_point since_{}, tried_{};
   bool unanswered_ = false;

@@ -26,7 +26,7 @@ constexpr const char* kSentence =
     "that kernels reach. A kernel that waits for that waits for ever: run the program on the "
     "server's own host (--server unix:), or let streams wait for values (docs/host-memory.md). If "
     "this is NCCL: set NCCL_P2P_LEVEL=SYS, and LONGWIRE_DEVICES so that every process has all the "
-    "devices; or NCCL_PROTO=LL and LONGWIRE_LIVE_WORDS=independent (docs/nccl.md)";
+    "devices; or NCCL_SHM_DISABLE=1, and NCCL_HOSTID to another one for each (docs/nccl.md)";
 
 constexpr const char* kAnswer =
     "work has been running for 5 s, and a message of several words was passed to it. An answer of "

@@ -63,12 +63,12 @@ constexpr std::chrono::milliseconds kLandingLook{100};
 
 }  // namespace
 
-bool ClientSession::WaitUntil(FunctionRef<bool()> done, wire::Deadline deadline) {
+bool ClientSession::WaitUntil(FunctionRef<bool()> done, wire::Deadline deadline, Counts counts) {
   base::AssertNoRankedLockHeld();
   base::MutexLock lock(state_mutex_);
   bool finished = done();
   if (finished || ended() != CUDA_SUCCESS) return finished;
-  counts_.waits.fetch_add(1, std::memory_order_relaxed);
+  if (counts == Counts::kYes) counts_.waits.fetch_add(1, std::memory_order_relaxed);
   ++waiters_;
   ++waits_begun_;
   bool endless = deadline == wire::Deadline::max();

@@ -234,10 +234,12 @@ class ClientSession {
   uint64_t log_backlog() const { return up_memory_.kept(); }
 
   // Waits until `done` (evaluated under no lock but an internal one; it must be quick and take no
-  // lock), the session is over or the deadline passed; true if done.
+  // lock), the session is over or the deadline passed; true if done. It counts as a wait of the
+  // program, or does not.
+  enum class Counts { kYes, kNo };
   [[nodiscard]] bool WaitUntil(FunctionRef<bool()> done,
-                               wire::Deadline deadline = wire::Deadline::max())
-      LONGWIRE_EXCLUDES(state_mutex_);
+                               wire::Deadline deadline = wire::Deadline::max(),
+                               Counts counts = Counts::kYes) LONGWIRE_EXCLUDES(state_mutex_);
 
   // Handles the records that have arrived, unless another thread does. For programs that poll.
   void ReadWithoutWaiting() LONGWIRE_EXCLUDES(state_mutex_);

@@ -16,6 +16,8 @@ constexpr size_t kStackBytes = size_t{256} << 10;
 
 thread_local ThreadState* this_thread = nullptr;
 std::atomic<uint32_t> thread_count{0};
+std::atomic<int> own_threads{0};
+std::atomic<pid_t> own_process{0};  // a child has none of them
 std::atomic<void (*)(ThreadState&)> thread_end_hook{nullptr};
 pthread_key_t thread_end_key;
 pthread_once_t thread_end_once = PTHREAD_ONCE_INIT;
@@ -45,6 +47,7 @@ void* RunThread(void* argument) {
     sched_setaffinity(0, sizeof(allowed), &allowed);
   }
   start->body(start->argument);
+  own_threads.fetch_sub(1);
   return nullptr;
 }
 
@@ -72,13 +75,18 @@ bool StartThread(const char* name, void (*body)(void*), void* argument) {
   pthread_sigmask(SIG_SETMASK, &all, &before);
   auto start = std::make_unique<Start>(Start{name, body, argument});
   pthread_t thread;
+  if (own_process.exchange(getpid()) != getpid()) own_threads.store(0);
+  own_threads.fetch_add(1);
   const int error = pthread_create(&thread, &attributes, RunThread, start.get());
   bool started = error == 0;
   if (started) static_cast<void>(start.release());  // RunThread has it
+  if (!started) own_threads.fetch_sub(1);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   pthread_attr_destroy(&attributes);
   if (!started) errno = error;
   return started;
 }
+
+int OwnThreads() { return own_process.load() == getpid() ? own_threads.load() : 0; }
 
 }  // namespace longwire::shim

@@ -33,5 +33,7 @@ void SetThreadEndHook(void (*hook)(ThreadState&));
 // Starts a detached thread that blocks all signals, has a small stack, and may run wherever the
 // process may (the creating thread may be pinned). False if the system refuses.
 bool StartThread(const char* name, void (*body)(void*), void* argument);
+// How many of them have not ended.
+int OwnThreads();
 
 }  // namespace longwire::shim

@@ -3,11 +3,14 @@
 // with a tail behind it; a thread of the program checks every byte, passes the chunk on to the
 // channel's other buffer with a tail of its own, and returns a head. Other blocks check what has
 // come there. No call of CUDA comes in between. Arguments: channels, chunks of each, their bytes,
-// the seconds after which it gives up with exit code 2; then `down`, and nothing is passed on. It
-// prints how many words were wrong; then the exit code is 3.
+// the seconds after which it gives up with exit code 2; then `down`, and nothing is passed on, or
+// `awaited`: as PyTorch does, the legacy stream waits for the kernel, and the program for the
+// device, while a thread of it passes chunks on. It prints how many words were wrong; then the exit
+// code is 3.
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "live.h"
@@ -107,7 +110,7 @@ struct Terms {
   uint64_t chunks = 20;
   uint64_t words = kSlotBytes / sizeof(uint64_t);
   double seconds = 60;
-  bool down_only = false;
+  bool down_only = false, awaited = false;
 };
 
 // The program's side of a channel. Returns how many words were wrong.
@@ -161,6 +164,14 @@ uint64_t PassOn(std::vector<Proxy>& proxies, double seconds) {
   return wrong;
 }
 
+void AwaitAll(cudaStream_t stream) {
+  cudaEvent_t end;
+  CHECK(cudaEventCreateWithFlags(&end, cudaEventDisableTiming));
+  CHECK(cudaEventRecord(end, stream));
+  CHECK(cudaStreamWaitEvent(cudaStreamLegacy, end, 0));
+  CHECK(cudaDeviceSynchronize());
+}
+
 Terms TermsOf(int count, char** arguments) {
   Terms terms;
   if (count > 1) terms.channels = std::atoi(arguments[1]);
@@ -168,6 +179,7 @@ Terms TermsOf(int count, char** arguments) {
   if (count > 3) terms.words = std::strtoull(arguments[3], nullptr, 10) / sizeof(uint64_t);
   if (count > 4) terms.seconds = std::atof(arguments[4]);
   if (count > 5) terms.down_only = std::string(arguments[5]) == "down";
+  if (count > 5) terms.awaited = std::string(arguments[5]) == "awaited";
   EXPECT(terms.channels >= 1 && terms.channels <= kMaxChannels && terms.words >= 1 &&
              terms.words * sizeof(uint64_t) <= kSlotBytes,
          "arguments");
@@ -203,7 +215,10 @@ int main(int count, char** arguments) {
     proxies.emplace_back(channels[i], static_cast<uint64_t>(i), terms);
   }
   const auto start = std::chrono::steady_clock::now();
-  const uint64_t wrong_here = PassOn(proxies, terms.seconds);
+  uint64_t wrong_here = 0;
+  std::thread proxy([&] { wrong_here = PassOn(proxies, terms.seconds); });
+  if (terms.awaited) AwaitAll(stream);
+  proxy.join();
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
   live::Deadline deadline(terms.seconds);
   for (uint64_t asked = 0; cudaStreamQuery(stream) == cudaErrorNotReady; ++asked) {

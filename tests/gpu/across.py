@@ -19,20 +19,17 @@ PROGRAMS = ("two_devices.static", "across_order.static", "across_copies.static",
             "across_pinned.static")
 COPIES = ((1, 60), (16, 20), (256, 6), (1024, 2))  # MiB, rounds
 COPY_SECONDS = 50  # begun before this, so that all of them end within a minute
-COLLECTIVE_SIZES = (1 << 10, 1 << 14, 1 << 18, 1 << 20)  # bytes, word by word
+COLLECTIVE_SIZES = (1 << 10, 1 << 16, 1 << 20, 1 << 24)  # bytes, over TCP
 COLLECTIVE_BULK = (1 << 10, 1 << 16, 1 << 20, 1 << 24, 1 << 26, 1 << 28)  # with live memory
 COLLECTIVE_START = 15  # at most: PyTorch and NCCL start, and the process ends
 COLLECTIVE_SECONDS = 15  # for a size
-COLLECTIVE_MOST = 40
+COLLECTIVE_MOST, STATES_MOST = 40, 60
 FIGURES = ("launch_enqueue", "launch_sustained", "launch_synchronize")
 FIGURE = re.compile(r"^(\w+)\s+([0-9.]+) (\S+)$", re.MULTILINE)
 # Ranks that are on several hosts have neither of these.
 SOCKETS = {"NCCL_P2P_DISABLE": 1, "NCCL_SHM_DISABLE": 1, "NCCL_IB_DISABLE": 1,
            "NCCL_SOCKET_IFNAME": "lo", "NCCL_DEBUG": "WARN", "GLOO_SOCKET_IFNAME": "lo",
            "MASTER_ADDR": "127.0.0.1", "WORLD_SIZE": 2}
-# What NCCL's kernels and its proxy share has to come word by word (docs/nccl.md).
-WORDS = {"NCCL_PROTO": "LL", "LONGWIRE_LIVE_WORDS": "independent", "NCCL_MAX_NCHANNELS": 1,
-         "NCCL_BUFFSIZE": 262144, "NCCL_LL128_BUFFSIZE": 262144}
 TORCH = frameworks.Framework("torch_across", ["torch_across"])
 
 
@@ -73,20 +70,19 @@ class Group:
 
     def test_torch(self):
         environment = frameworks.environment(TORCH)
-        for part, more in (("halves", {}), ("devices", SOCKETS | WORDS)):
+        for part, more in (("halves", {}), ("devices", SOCKETS)):
             words = [*frameworks.command(TORCH), part]
             self.compare(f"torch {part}", words, wrong_torch, **environment, **more)
 
     def test_ranks(self):
         """Two processes, a rank each on a server of its own; natively on a device of its own."""
-        for backend, where, more in (("gloo", "longwire", {}), ("nccl", "longwire by unix:", {}),
-                                     ("nccl", "longwire", WORDS)):
+        for backend, where in (("gloo", "longwire"), ("nccl", "longwire by unix:"),
+                               ("nccl", "longwire")):
             label = f"torch ranks {backend}, {where}"
             sides = {}
             for side in ("native", where):
                 port = server.free_port()
-                running = [self.start_rank(side, rank, backend, port, **more)
-                           for rank in range(2)]
+                running = [self.start_rank(side, rank, backend, port) for rank in range(2)]
                 sides[side] = [server.finish(process, SECONDS) for process in running]
                 for rank, result in enumerate(sides[side]):
                     self.report.keep(f"{label} {rank}", side, result)
@@ -109,24 +105,19 @@ class Group:
             self.row(f"{name}, unix:", alone, live.get(name, float("nan")), "",
                      f"us; {alone / live.get(name, float('nan')):.3f} of native's speed")
 
-    def test_words(self):
-        """The same over TCP, natively as NCCL likes, and by LL as through Longwire. There each
-        size has a pair of processes, so that one that stands still says so for itself."""
-        native, by_ll = (self.collectives_of(COLLECTIVE_SIZES, where, more)
-                         for where, more in (("native", {}), ("native, LL", WORDS)))
-        for size in COLLECTIVE_SIZES:
-            found = self.collectives_of([size], "longwire", WORDS)
-            for name in (name for name in native if name.endswith(f"_{size}")):
-                ours = found.get(name, float("nan"))
-                self.row(name, native[name], ours, "",
-                         f"us; by LL natively {by_ll.get(name, float('nan')):.1f}; "
-                         f"{native[name] / ours:.3f} of native's speed")
+    def test_states(self):
+        """The same over TCP: NCCL's chunks are messages of many words (docs/host-memory.md)."""
+        native, ours = (self.collectives_of(COLLECTIVE_SIZES, where, {}, STATES_MOST)
+                        for where in ("native", "longwire"))
+        for name, alone in native.items():
+            found = ours.get(name, float("nan"))
+            self.row(f"{name}, TCP", alone, found, "", f"us; {alone / found:.4f} of native's speed")
 
-    def collectives_of(self, sizes, where, more):
+    def collectives_of(self, sizes, where, more, most=COLLECTIVE_MOST):
         """What a pair of ranks measured before its end or its time. A rank that stands still says
         where, and what its threads do, and ends."""
         port = server.free_port()
-        seconds = min(COLLECTIVE_SECONDS * len(sizes), COLLECTIVE_MOST)
+        seconds = min(COLLECTIVE_SECONDS * len(sizes), most)
         running = [self.start_rank(where, rank, "nccl", port, "collectives",
                                    ",".join(map(str, sizes)), str(seconds),
                                    LONGWIRE_TRACE="summary", **more) for rank in range(2)]
@@ -183,6 +174,9 @@ class Group:
         """Sizes and numbers in flight, with where the pieces waited; then the ways beside it."""
         end = time.monotonic() + COPY_SECONDS
         self.report.row(f"{'copies':40} {'upload':>8} {'copy':>8}  and more, GB/s; sums of ms")
+        for turn in range(3):
+            self.copies(1, 60, 1, end, f"turn {turn}")
+            self.copies(1, 60, 1, end, f"turn {turn}, new streams", LONGWIRE_DISABLE="kept-streams")
         for size, rounds in COPIES:
             for in_flight in (1, 4):
                 self.copies(size, rounds if in_flight == 1 else max(rounds // 3, 1), in_flight, end)
@@ -241,7 +235,7 @@ def run(build, report, libraries, only):
         group = Group(build, report, libraries, both)
         report.row(f"{'across: program':40} {'native':>8} {'longwire':>8}")
         for part in ("programs", "torch", "launches", "copies", "ranks",
-                     "collectives", "words"):
+                     "collectives", "states"):
             if any(fnmatch.fnmatch(part, pattern) for pattern in only.split(",")):
                 getattr(group, f"test_{part}")()
         for place, one in enumerate(both):

@@ -13,7 +13,12 @@ WORDS = tuple(("live_words", (what, "60")) for what in ("flags", "counters", "or
 # Seconds each: the rows of the last one are given up after one.
 MESSAGES = tuple(("mailbox", ("100", "60", "-", "3", memory))
                  for memory in ("allocated", "registered", "managed"))
-MESSAGES += (("live_litmus", ("20000", "messages", "60", "1")),)
+MESSAGES += (("live_litmus", ("20000", "messages", "60", "1")),
+             ("channels", ("16", "20", "131072", "30", "awaited")))
+# What is exchanged, rounds, bytes of a message.
+BORDERS = tuple(("border_litmus", (*row, "30")) for row in (
+    ("down", "300", "1048576"), ("down", "2000", "4096"), ("up", "30", "1048576"),
+    ("both", "100", "262144"), ("load", "50", "65536")))
 ROUNDS = re.compile(r"^(\d+) rounds, \d+ forbidden$|^(.* us a message)$", re.MULTILINE)
 
 
@@ -30,6 +35,8 @@ def title_of(name, arguments):
     """What is unlike others of the program."""
     if name == "live_words":
         return f"{name} {arguments[0]}"
+    if (name, arguments) in BORDERS:
+        return f"{name} {arguments[0]} {arguments[2]} B"
     if (name, arguments) in MESSAGES:
         return f"{name} over TCP {arguments[-1] if name == 'mailbox' else arguments[1]}"
     return name
@@ -41,7 +48,7 @@ def run(build, report):
     with server.Server(driver="auto", build=build) as longwire:
         report.row(f"{'live: program':40} {'native s':>8} {'remote s':>8}")
         ways = [(run, f"unix:{longwire.door}") for run in RUNS]
-        ways += [(run, longwire.address) for run in WORDS + MESSAGES]
+        ways += [(run, longwire.address) for run in WORDS + MESSAGES + BORDERS]
         for (name, arguments), address in ways:
             words = [longwire.program(f"{name}.static"), *arguments]
             native = server.run(words, longwire.environment(), SECONDS)

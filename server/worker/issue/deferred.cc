@@ -33,6 +33,9 @@ bool Deferred::Take(QueuedCall& call) {
       return TakeUnmap(call);
     case CallId::lwStreamDestroy:
       return TakeStreamDestroy(call);
+    case CallId::lwModuleLoad:
+    case CallId::lwModuleFunctions:
+      return TakeLoad(call);
     case CallId::lwGraphExecDestroy:
       uses_.graphs.ExecDestroyRead(call.position);
       break;
@@ -98,7 +101,7 @@ bool Deferred::PartsAreHeld(size_t index) const {
 
 bool Deferred::Pass() {
   if (!anything_waits()) return false;
-  bool any = false;
+  bool any = ForgetLoads();
   uint64_t lowest_waiting = uses_.issuer.LowestWaiting();
   if (!maps_.empty()) lowest_waiting = std::min(lowest_waiting, maps_.front()->position);
   // Memory is given back in the log's order: a chunk is returned after it was unmapped.
@@ -142,10 +145,12 @@ void Deferred::Release(WaitingCall held) {
   uint32_t helper = runs_on == CallThread::kClientThread ? call.thread : Helpers::kMemoryThread;
   uint64_t position = call.position;
   bool unmap = call.call == CallId::lwUnmap;
+  bool load = std::ranges::count(loads_, position) != 0;
   uses_.helpers.Post(
-      helper, [this, position, unmap, held = std::make_shared<WaitingCall>(std::move(held))] {
+      helper, [this, position, unmap, load, held = std::make_shared<WaitingCall>(std::move(held))] {
         uses_.executor.Execute(**held, nullptr);
         if (unmap) Done(position);
+        if (load) LoadDone(position);
       });
 }
 

@@ -1,7 +1,8 @@
 // Deferred calls: destroys, unmaps and unloads wait until the calls before them in the log were
 // issued (and, where the driver would wait, finished), and then run on a helper. Maps of a range
-// whose unmap is deferred wait here too; maps of new chunks run on a helper. Only the log thread
-// calls this class, except for Done.
+// whose unmap is deferred wait here too; maps of new chunks run on a helper. So do loads of modules
+// where running kernels may wait for mirrored memory (deferred_loads.cc). Only the log thread calls
+// this class, except for Done.
 #pragma once
 
 #include <atomic>
@@ -24,6 +25,7 @@ class Graphs;
 class Helpers;
 class Issuer;
 class Memory;
+class Mirrors;
 class Timelines;
 
 class Deferred {
@@ -35,6 +37,7 @@ class Deferred {
     Timelines& timelines;
     Graphs& graphs;
     Memory& memory;
+    const Mirrors& mirrors;
     Helpers& helpers;
     WaitingCalls& waiting;
     wire::RingMemory& up;  // the log thread waits for it
@@ -48,7 +51,7 @@ class Deferred {
   bool MustWait(const wire::RecordHeader& header) const;
   // Runs what can run now. True if anything did.
   bool Pass();
-  bool anything_waits() const { return !held_.empty() || !maps_.empty(); }
+  bool anything_waits() const { return !held_.empty() || !maps_.empty() || !loads_.empty(); }
 
  private:
   struct Held {
@@ -71,6 +74,13 @@ class Deferred {
   void Release(WaitingCall call);
   void Done(uint64_t position);
 
+  // deferred_loads.cc
+  bool TakeLoad(QueuedCall& call);
+  void PlaceWorkBarrier();
+  void LoadDone(uint64_t position);
+  // True if the helper is done with one.
+  bool ForgetLoads();
+
   // deferred_maps.cc
   bool TakeMap(QueuedCall& call);
   // Runs maps, in order, until one has to wait. True if any ran.
@@ -92,6 +102,8 @@ class Deferred {
   std::atomic<bool> mapped_{false};  // the helper is done with it
   base::Mutex mutex_{base::ranks::kDeferred};
   std::vector<Range> unmaps_ LONGWIRE_GUARDED_BY(mutex_);  // deferred or running
+  std::vector<uint64_t> loads_;                            // positions, of the same
+  std::vector<uint64_t> loaded_ LONGWIRE_GUARDED_BY(mutex_);
 };
 
 }  // namespace longwire::worker

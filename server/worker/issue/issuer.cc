@@ -118,6 +118,7 @@ bool Issuer::Pass() {
 
 bool Issuer::MayStart(const Stream& stream, const QueuedCall& head) const {
   if (head.position > barrier_ && !IsOfMirrors(stream, head.call)) return false;
+  if (head.position > work_barrier_ && IsGated(head.call) && !stream.of_mirrors) return false;
   if (stream.unfinished.load() >= wire::kMaxUnfinishedPerStream) return false;
   if (!uses_.gates.MayIssue(stream, head)) {
     if (uses_.spans.on()) uses_.spans.Held(head);
@@ -247,7 +248,8 @@ bool Issuer::BeginLaunches(const Stream& stream) {
   if (uses_.spans.on() || !uses_.gates.IsWideOpen(stream.context->device)) return false;
   uint32_t most = std::min(kMaxUnmarked - std::min(stream.unmarked, kMaxUnmarked),
                            wire::kMaxUnfinishedPerStream - stream.unfinished.load());
-  return launches_.Begin(stream, std::min(barrier_, OthersTurn(stream) - 1), most);
+  const uint64_t barrier = std::min(barrier_, work_barrier_);
+  return launches_.Begin(stream, std::min(barrier, OthersTurn(stream) - 1), most);
 }
 
 bool Issuer::IssueLaunches(const std::shared_ptr<Stream>& stream) {

@@ -87,6 +87,9 @@ class Issuer {
   uint64_t waiting_bytes() const { return waiting_bytes_; }
   // Calls of streams behind this position are not issued.
   void SetBarrier(uint64_t position) { barrier_ = position; }
+  // Work of the device behind this one is not. Whatever waits for work, or exchanges mirrored
+  // memory, is.
+  void SetWorkBarrier(uint64_t position) { work_barrier_ = position; }
   const std::vector<std::shared_ptr<Stream>>& streams() const { return streams_; }
 
  private:
@@ -133,7 +136,7 @@ class Issuer {
   std::vector<std::shared_ptr<Stream>> waiting_;  // streams with waiting calls
   std::vector<std::shared_ptr<Stream>> touched_;  // streams with calls without a marker
   uint64_t waiting_bytes_ = 0;
-  uint64_t barrier_ = UINT64_MAX;
+  uint64_t barrier_ = UINT64_MAX, work_barrier_ = UINT64_MAX;
 };
 
 }  // namespace longwire::worker

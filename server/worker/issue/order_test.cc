@@ -305,11 +305,8 @@ TEST(Order, FunctionIsLoadedOnceAndHoldsOnlyItsStream) {
   EXPECT_EQ(session.driver.function_loads, 1);
 }
 
-TEST(Order, SlowLoadOfOneThreadDoesNotHoldAnother) {
-  TestSession session;
-  session.CreateStream(kOne);
-  session.LoadFunction();
-  session.driver.hold_loads = true;
+// By its own thread.
+void LoadModule(TestSession& session) {
   std::byte image[8] = {};
   calls::lwCopyData data;
   data.transfer = 950;
@@ -320,11 +317,41 @@ TEST(Order, SlowLoadOfOneThreadDoesNotHoldAnother) {
   load.transfer = 950;
   load.bytes = sizeof(image);
   session.Send(load, 0, 0, 3);
+}
+
+TEST(Order, SlowLoadOfOneThreadDoesNotHoldAnother) {
+  TestSession session;
+  session.CreateStream(kOne);
+  session.LoadFunction();
+  session.driver.hold_loads = true;
+  LoadModule(session);
   uint64_t last = session.Launch(kOne, 1);
   session.ExpectProgress(kOne, last);
   EXPECT_TRUE(session.Quiet(wire::DownKind::kReply));
   session.driver.hold_loads = false;
   EXPECT_EQ(session.Expect(wire::DownKind::kReply).header.code, 0);
+}
+
+// The driver would wait for the kernel, and keep everybody from the context meanwhile.
+TEST(Order, ALoadWaitsForKernelsThatMayWaitForMirroredMemory) {
+  TwoStreams session;
+  std::byte memory[64] = {};
+  calls::lwMirrorAdd mirror;
+  mirror.mirror = 77;
+  mirror.address = reinterpret_cast<uint64_t>(memory);
+  mirror.bytes = sizeof(memory);
+  session.Send(mirror, kOne);
+  session.driver.StopStream(1);
+  const uint64_t first = session.Launch(kOne, 1);
+  session.Until([&] { return session.driver.IndexOf("launch s1 1") >= 0; }, "the kernel");
+  LoadModule(session);
+  const uint64_t behind = session.Launch(kTwo, 2);
+  ASSERT_TRUE(session.Quiet(wire::DownKind::kReply));
+  EXPECT_EQ(session.driver.IndexOf("launch s2 2"), -1) << "natively it waits for the driver, too";
+  session.driver.RunStream(1);
+  session.ExpectProgress(kOne, first);
+  EXPECT_EQ(session.Expect(wire::DownKind::kReply).header.code, 0);
+  session.ExpectProgress(kTwo, behind);
 }
 
 // Two events that a stream has reached: the answer to the time between them.

@@ -77,6 +77,7 @@ class Mirrors {
   CUresult Add(uint64_t id, uint64_t address, uint64_t bytes);
   CUresult Remove(uint64_t id);
   std::shared_ptr<Mirror> Find(uint64_t id) const;
+  bool Any() const { return !mirrors_.empty(); }
   bool Has(uint64_t address) const;  // whether it lies in one of them
   // Also another thread, while the log thread is held and nothing is exchanged.
   std::vector<std::shared_ptr<Mirror>> All() const;

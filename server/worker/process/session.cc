@@ -128,6 +128,7 @@ WorkerSession::WorkerSession(SessionOptions options)
                  .timelines = timelines_,
                  .graphs = graphs_,
                  .memory = memory_,
+                 .mirrors = mirrors_,
                  .helpers = helpers_,
                  .waiting = waiting_calls_,
                  .up = *up_}),

@@ -42,6 +42,7 @@ class ComparedStatesTest : public StatesFixture {
     while (auto record = session_->Take(wire::DownKind::kMirror)) {
       std::vector<wire::DeltaRun> runs;
       const uint64_t mirror = record->Number();
+      if (record->payload.size() == 8) continue;  // the answer's end
       EXPECT_EQ(
           wire::ReadDelta(std::span(record->payload).subspan(8), SmallBytes(mirror - 100), &runs),
           wire::WireResult::kOk);

@@ -53,10 +53,11 @@ CUresult Behind(CallContext& context, uint64_t step, Act act) {
 }
 
 void Send(WorkerSession& session, std::span<const std::byte> buffer, ComparedLook& look) {
-  static_cast<void>(look.Take(
+  const bool is_state = look.Take(
       buffer, &look.again, [&](Mirror& mirror, uint64_t offset, std::span<const std::byte> is) {
         mirror.looked += SendChanges(session, mirror, offset, is, true) ? 1 : 0;
-      }));
+      });
+  if (is_state) AnswerLook(session, *look.parts().front().mirror);
 }
 
 CUresult Fill(CallContext& context) {
@@ -93,7 +94,7 @@ CUresult Compare(CallContext& context, ComparedLook& look) {
     if (one.found == ComparedLook::Found::kBroken || one.work.tiles == 0) return;
     one.found = one.Read(turns.Buffer(device));
     const bool all = one.entries_bytes() <= one.work.down;
-    if (one.found == ComparedLook::Found::kEntries && all) Send(session, turns.Buffer(device), one);
+    if (one.found != ComparedLook::Found::kBroken && all) Send(session, turns.Buffer(device), one);
   });
 }
 

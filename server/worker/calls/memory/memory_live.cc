@@ -348,7 +348,9 @@ CUresult LookAtAll(CallContext& context, const std::shared_ptr<std::vector<LookP
   session.kept_states().Of(stream->id).look = look;
   context.call().step = 1;
   stream->actions.push_back([&session, stream, parts, look](bool good) {
-    look->differs = good && AreOfTheShadow(*parts) && SendState(session, *parts);
+    const bool counts = good && !parts->empty() && AreOfTheShadow(*parts);
+    look->differs = counts && SendState(session, *parts);
+    if (counts && !look->differs) AnswerLook(session, *parts->front().mirror);
     for (const LookPart& part : *parts) session.staging().Release(*stream, part.block);
     look->decided = true;
     session.WakeLogThread();

@@ -130,6 +130,10 @@ std::shared_ptr<std::vector<wire::DeltaRun>> NextRuns(const WholeState::Group& g
 
 }  // namespace
 
+void AnswerLook(WorkerSession& session, const Mirror& first) {
+  session.down().Mirror(first.id, {});
+}
+
 bool IsReachable(WorkerSession& session, int32_t device, uint64_t address, uint64_t bytes) {
   const wire::Window& window = session.devices()[static_cast<size_t>(device)].window;
   Memory::Range nearest;
@@ -224,6 +228,7 @@ CUresult FinishLook(CallContext& context) {
       part.mirror->looked +=
           SendChanges(session, *part.mirror, part.offset, (*ranges)[i].taken) ? 1 : 0;
     }
+    if (taken && counts) AnswerLook(session, *look->parts.front().mirror);
     session.state_turns().Free(device, taken);
   });
   return result;

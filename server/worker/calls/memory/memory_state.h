@@ -40,6 +40,10 @@ struct LookedAt {
   uint64_t pulls = 0;  // of the mirror that were done before
   bool IsOfShadow() const { return mirror->pulls.done == pulls; }
 };
+// A whole look has given a state, or found that nothing has changed. Its end is an answer without
+// changes of its first mirror.
+void AnswerLook(WorkerSession& session, const Mirror& first);
+
 // Where the copies that a call has made differ, the second context takes the bytes, and the changes
 // are sent. Completion and log thread.
 struct WholeLook {
