@@ -1,18 +1,13 @@
 #include "client-shim/mirror/border_states.h"
 
-#include <fcntl.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include <algorithm>
-#include <array>
-#include <cstdlib>
-#include <cstring>
 #include <memory>
 #include <span>
 #include <vector>
 
 #include "client-shim/mirror/arrived_state.h"
-#include "client-shim/mirror/file_mirrors.h"
 #include "client-shim/mirror/held_pages.h"
 #include "client-shim/mirror/one_word.h"
 #include "client-shim/mirror/running_work.h"
@@ -22,7 +17,6 @@
 #include "client-shim/support/never_destroyed.h"
 #include "client-shim/support/threads.h"
 #include "longwire/calls.h"
-#include "wire/descriptors.h"
 #include "wire/guards.h"
 #include "wire/live/mirror_state.h"
 #include "wire/switches.h"
@@ -36,23 +30,24 @@ bool AreWhole() {
   return whole;
 }
 
-// Of the process, ours among them. 0: the system does not say.
-long Threads() {
-  std::array<char, 512> text{};
-  const wire::Descriptor file = wire::OpenFile("/proc/self/stat", O_RDONLY);
-  if (!file.valid()) return 0;
-  const ssize_t bytes = read(file.get(), text.data(), text.size() - 1);
-  // The number is the eighteenth field behind the program's name.
-  const char* at = bytes > 0 ? std::strrchr(text.data(), ')') : nullptr;
-  for (int field = 0; at != nullptr && field < 18; ++field) at = std::strchr(at + 1, ' ');
-  return at == nullptr ? 0 : std::strtol(at, nullptr, 10);
+// Of the process, ours among them. 0: the system does not say. A folder for each lies in this one,
+// which has two links more.
+uint64_t Threads() {
+  struct stat folder {};
+  return stat("/proc/self/task", &folder) == 0 && folder.st_nlink > 2 ? folder.st_nlink - 2 : 0;
 }
 
 // Threads of the program beside the one that waits. (One of ours that is not counted makes a border
 // cost more, and nothing else.)
 bool OthersMayLook() {
-  const long threads = Threads();
-  return threads == 0 || threads > 1 + OwnThreads();
+  const uint64_t threads = Threads();
+  return threads == 0 || threads > 1 + static_cast<uint64_t>(OwnThreads());
+}
+
+bool HasChanges(Mirrors& mirrors) {
+  base::MutexLock lock(mirrors.arrived_mutex);
+  return std::ranges::any_of(mirrors.arrived,
+                             [](const Arrived& one) { return !one.delta.empty(); });
 }
 
 // Work that runs, in another stream than the awaited one, may look at the memory if it waited for
@@ -132,7 +127,7 @@ bool RunsBeside(const Mirrors& mirrors, const Stream* awaited) {
 }
 
 void ApplyAtBorder(Mirrors& mirrors) {
-  if (AreWhole() && OthersMayLook() && MayHoldPages() &&
+  if (AreWhole() && HasChanges(mirrors) && OthersMayLook() && MayHoldPages() &&
       ApplyArrivedAsState(mirrors, Conflicts::kOfManaged)) {
     return;
   }
