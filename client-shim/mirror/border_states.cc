@@ -50,11 +50,17 @@ bool HasChanges(Mirrors& mirrors) {
                              [](const Arrived& one) { return !one.delta.empty(); });
 }
 
+// The program must not touch managed memory while kernels run, so that alone nobody looks at.
+bool AnyPinned(const Mirrors& mirrors) LONGWIRE_REQUIRES(mirrors.mutex) {
+  return std::ranges::any_of(mirrors.by_address,
+                             [](const auto& one) { return !one.second->range.managed; });
+}
+
 // Work that runs, in another stream than the awaited one, may look at the memory if it waited for
 // it before, or has stood still for a moment.
 bool KernelsMayLook(const Mirrors& mirrors, const Stream* awaited = nullptr)
     LONGWIRE_REQUIRES(mirrors.mutex) {
-  if (!mirrors.converses && !mirrors.stands_still) return false;
+  if (!mirrors.converses && !(mirrors.stands_still && AnyPinned(mirrors))) return false;
   const Progress running = UnfinishedStreams();
   return std::ranges::any_of(
       running, [&](const auto& one) { return awaited == nullptr || one.first != awaited->id; });
