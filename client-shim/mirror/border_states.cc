@@ -100,8 +100,7 @@ bool AskFor(Mirrors& mirrors, std::span<const MirrorPart> parts, calls::lwMirror
 }
 
 // True if a state has come, or nothing has changed.
-bool PullThrough(Mirrors& mirrors, Channel& channel, base::MutexLock& lock)
-    LONGWIRE_REQUIRES(mirrors.mutex) {
+bool PullThrough(Mirrors& mirrors, Channel& channel) LONGWIRE_REQUIRES(mirrors.mutex) {
   std::vector<MirrorPart> parts;
   calls::lwMirrorLook look;
   if (!PartsOfState(mirrors, channel, &parts) || AreIndependent(channel)) return false;
@@ -115,10 +114,10 @@ bool PullThrough(Mirrors& mirrors, Channel& channel, base::MutexLock& lock)
   Stream* stream = channel.stream;
   const uint64_t position = stream->session->Submit(channel.where(), look, look.EncodedBytes());
   Retain(stream);
-  lock.Unlock();
+  mirrors.mutex.Unlock();
   const CUresult result = AwaitStream(stream, position);
   Release(stream);
-  lock.Lock();
+  mirrors.mutex.Lock();
   mirrors.awaits_state = mirrors.pulling = false;
   const bool applied = result == CUDA_SUCCESS && ApplyArrivedAsState(mirrors, Conflicts::kAll);
   mirrors.asked.erase(mirrors.asked.find(sent));
@@ -147,12 +146,14 @@ bool PushAsStates(Mirrors& mirrors) {
   return all;
 }
 
-bool PullAsState(Mirrors& mirrors, base::MutexLock& lock) {
+bool PullAsState(Mirrors& mirrors) {
   if (!AreWhole() || !KernelsMayLook(mirrors) || !MayHoldPages()) return false;
-  std::vector<std::shared_ptr<Channel>> channels;  // the lock is released
+  std::vector<std::shared_ptr<Channel>> channels;  // the lock is released meanwhile
   for (auto& [number, channel] : mirrors.channels) channels.push_back(channel);
-  return std::ranges::all_of(channels,
-                             [&](auto& channel) { return PullThrough(mirrors, *channel, lock); });
+  for (const std::shared_ptr<Channel>& channel : channels) {
+    if (!PullThrough(mirrors, *channel)) return false;
+  }
+  return true;
 }
 
 }  // namespace longwire::shim

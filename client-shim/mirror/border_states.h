@@ -20,6 +20,6 @@ bool PushAsStates(Mirrors& mirrors) LONGWIRE_REQUIRES(mirrors.mutex);
 
 // Asks for what the device has changed as a state, if kernels run that may write on. False: none
 // do, or there was no state. The lock is released meanwhile.
-bool PullAsState(Mirrors& mirrors, base::MutexLock& lock) LONGWIRE_REQUIRES(mirrors.mutex);
+bool PullAsState(Mirrors& mirrors) LONGWIRE_REQUIRES(mirrors.mutex);
 
 }  // namespace longwire::shim

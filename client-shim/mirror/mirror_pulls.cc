@@ -334,7 +334,7 @@ CUresult ReturnDeviceWrites() {
   base::MutexLock lock(mirrors.mutex);
   AwaitPull(mirrors, lock);
   if (!mirrors.handed.load()) return CUDA_SUCCESS;  // another thread's wait brought it
-  if (PullAsState(mirrors, lock)) return ClientSession::over();
+  if (PullAsState(mirrors)) return ClientSession::over();
   const bool idle = mirrors.begun == 0 && DeviceIsIdle(mirrors, nullptr);
   const uint64_t works = mirrors.works, sent = mirrors.sent;
   mirrors.asked.insert(sent);
