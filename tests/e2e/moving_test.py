@@ -161,7 +161,7 @@ class MovingTest(counted_training.TrainingCase):
     def slow(self, pid, move):
         """Lets the process run for a moment now and then, until the move has ended."""
         while move.poll() is None:
-            for number, rest in ((signal.SIGSTOP, 0.6), (signal.SIGCONT, 0.001)):
+            for number, rest in ((signal.SIGSTOP, 0.7), (signal.SIGCONT, 0.001)):
                 try:
                     os.kill(pid, number)
                 except ProcessLookupError:
@@ -201,9 +201,9 @@ class MovingTest(counted_training.TrainingCase):
         longest = 0
         for _ in range(6):
             longest = max(longest, self.move_slowly(longwire, said))
-            if longest > 1100:
+            if longest > 1200:
                 break
-        self.assertGreater(longest, 1100)
+        self.assertGreater(longest, 1200)
         # How soon the first status is answered is chance, too: it may stand still by then.
         self.assertIn("stands still", said)
         time.sleep(0.3)
